@@ -9,7 +9,8 @@ from typing import Any
 
 from bench.audit import a_job
 from bench.budgets import Units
-from bench.cost import Assumed, Deployed, Measured, Model
+from bench.cost import Model
+from bench.cost_terms import Assumed, Deployed, Measured
 from bench.prices import read_prices_of_one
 from bench.results import FOLDER
 from functions.domain.audit import encode_ending

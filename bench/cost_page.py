@@ -8,9 +8,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.cost import Assumed, Bill, Model, Workload
+from bench.cost import Model
 from bench.cost_inputs import model_of
 from bench.cost_report import draw
+from bench.cost_terms import Assumed, Bill, Workload
 from infra.stage import Stage
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cost.md"

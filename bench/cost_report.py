@@ -10,7 +10,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from bench.cost import Bill, Model, Workload
+from bench.cost import Model
+from bench.cost_terms import Bill, Workload
 
 EXCLUDED = (
     "30 days in us-east-1, on demand. Free tiers are left out: EventBridge Scheduler's first 14 million invocations a month "

@@ -4,7 +4,6 @@ import itertools
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
-from datetime import time as time_of_day
 
 from rich.box import SIMPLE
 from rich.console import Console
@@ -14,36 +13,17 @@ from rich.table import Table
 from bench.budgets import NEXT_FIRES_A_SECOND, SPARSE_CRONS
 from bench.results import write_result
 from functions.domain.schedules.firing import next_fire
-from functions.domain.schedules.schedule import (
-    Calendar,
-    CronRule,
-    Every,
-    JobTemplate,
-    Poisson,
-    RecurrenceRule,
-    Roll,
-    Rule,
-    Schedule,
-    Weekday,
-    Window,
-)
+from functions.domain.schedules.rules import CronRule, Poisson, RecurrenceRule, Rule
+from functions.domain.schedules.schedule import Calendar, Roll, Schedule
+from testkit.builders import OFFICE, a_schedule, every
 
 MEASURED_SECONDS = 1.0
 _BATCH = 50
 _FROM = datetime(2027, 3, 1, tzinfo=UTC)
-_WORKING_HOURS = Window(
-    start=time_of_day(9), end=time_of_day(17), days=frozenset(day for day in Weekday if day < Weekday.SAT)
-)
 
 
 def _schedule(rule: Rule, **fields: object) -> Schedule:
-    return Schedule(
-        tenant="acme",
-        schedule_id="nightly",
-        rule=rule,
-        job=JobTemplate(target="handler:echo"),
-        **{"timezone": "Europe/Berlin", **fields},  # type: ignore[arg-type]
-    )
+    return a_schedule(rule=rule, **{"timezone": "Europe/Berlin", **fields})
 
 
 SCHEDULES: Mapping[str, Schedule] = {
@@ -52,15 +32,15 @@ SCHEDULES: Mapping[str, Schedule] = {
     "cron, spread and jitter": _schedule(
         CronRule("0 * * * *"), spread=timedelta(minutes=15), jitter=timedelta(minutes=5)
     ),
-    "cron, windows": _schedule(CronRule("*/10 * * * *"), windows=(_WORKING_HOURS,)),
+    "cron, windows": _schedule(CronRule("*/10 * * * *"), windows=(OFFICE,)),
     "cron, calendar": _schedule(
         CronRule("0 9 * * *"),
         calendar=Calendar(excluded=frozenset({date(2027, 5, 7)}), holidays=("DE-BY",), weekends=True, roll=Roll.AFTER),
     ),
-    "every": _schedule(Every(interval=timedelta(minutes=6))),
+    "every": _schedule(every(minutes=6)),
     "rrule": _schedule(RecurrenceRule("FREQ=MONTHLY;BYDAY=-1FR;BYHOUR=17", datetime(2026, 1, 30, 17))),  # noqa: DTZ001
     "poisson": _schedule(Poisson(per_day=48)),
-    "poisson, scaled into windows": _schedule(Poisson(per_day=48), windows=(_WORKING_HOURS,)),
+    "poisson, scaled into windows": _schedule(Poisson(per_day=48), windows=(OFFICE,)),
 }
 
 

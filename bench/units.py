@@ -34,7 +34,8 @@ from functions.domain.jobs.job import Delivery, Payload, Precision, Priority, Ti
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.jobs.submission import Submission, job_of
-from functions.domain.schedules.schedule import Every, JobTemplate, Schedule
+from functions.domain.schedules.rules import Every
+from functions.domain.schedules.schedule import JobTemplate, Schedule
 from functions.domain.wheel import Ring
 from functions.ports.ready_queue import Receipt
 from functions.runtime.wiring import job_identity

@@ -14,10 +14,6 @@ from datetime import timedelta
 
 from functions.domain.instants import MILLISECOND
 
-TABLE = "audit"
-
-_YESTERDAY = "CAST(CAST(current_date - INTERVAL '1' DAY AS date) AS varchar)"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedQuery:
@@ -27,6 +23,9 @@ class SavedQuery:
     title: str
     description: str
     sql: str
+
+
+TABLE = "audit"
 
 
 def queries(late: timedelta) -> tuple[SavedQuery, ...]:
@@ -42,7 +41,7 @@ SELECT tenant, job_id, schedule_id, priority, attempt, due_at, began_at, lag_ms,
 FROM lines
 WHERE copy = 1
   AND kind = 'execution'
-  AND substr(CAST(happened_at AS varchar), 1, 10) = {_YESTERDAY}
+  AND substr(CAST(happened_at AS varchar), 1, 10) = {_day(ago=1)}
   AND lag_ms > {late // MILLISECOND}
 ORDER BY lag_ms DESC, job_id
 LIMIT 1000
@@ -103,5 +102,10 @@ def _lines(*, days: int) -> str:
     return f"""
   SELECT *, row_number() OVER (PARTITION BY line_id ORDER BY CASE WHEN again THEN 1 ELSE 0 END, happened_at) AS copy
   FROM {TABLE}
-  WHERE day >= CAST(CAST(current_date - INTERVAL '{days}' DAY AS date) AS varchar)
+  WHERE day >= {_day(ago=days)}
 """
+
+
+def _day(*, ago: int) -> str:
+    """The day so many days ago, as the trail writes days."""
+    return f"CAST(CAST(current_date - INTERVAL '{ago}' DAY AS date) AS varchar)"

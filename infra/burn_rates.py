@@ -13,16 +13,10 @@ import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+from functions.domain.instants import DAY, HOUR, MINUTE
 from infra.metrics import emitted
 from infra.runbook import alarm, all_of, composite
 from infra.stage import Stage
-
-ENOUGH_LATE = 10
-"""Late attempts within a long window below which no alarm is raised: on a quiet stage one of them is a large share."""
-
-SECTION = "too-many-jobs-begin-late"
-
-HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +29,15 @@ class Burn:
     short: timedelta
 
 
-FAST = Burn(name="BurnFast", factor=14.4, long=HOUR, short=timedelta(minutes=5))
-SLOW = Burn(name="BurnSlow", factor=6, long=timedelta(hours=6), short=timedelta(minutes=30))
+FAST = Burn(name="BurnFast", factor=14.4, long=HOUR, short=5 * MINUTE)
+SLOW = Burn(name="BurnSlow", factor=6, long=6 * HOUR, short=30 * MINUTE)
 
 STEADY_DAYS = 3
+
+ENOUGH_LATE = 10
+"""Late attempts within a long window below which no alarm is raised: on a quiet stage one of them is a large share."""
+
+SECTION = "too-many-jobs-begin-late"
 
 
 class BurnRates(Construct):
@@ -83,7 +82,7 @@ class BurnRates(Construct):
         return alarm(
             self,
             "BurnSteady",
-            metric=self._share(timedelta(days=1)),
+            metric=self._share(DAY),
             threshold=threshold,
             periods=STEADY_DAYS,
             meaning=f"More than {_percent(threshold)} of attempts began late on each of {STEADY_DAYS} days",
@@ -115,4 +114,4 @@ def _percent(share: float) -> str:
 
 def _words(window: timedelta) -> str:
     hours = window // HOUR
-    return f"{hours} h" if hours else f"{window // timedelta(minutes=1)} min"
+    return f"{hours} h" if hours else f"{window // MINUTE} min"

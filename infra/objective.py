@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from functions.domain.instants import MILLISECOND
-from functions.domain.tenants.lateness import LAG_OBJECTIVE
+from functions.domain.tenants.attempts import LAG_OBJECTIVE
 
 LEAST_SHARE = 0.95
 """An hour that spends the budget 14.4 times too fast is then still less than all that there is to be late."""

@@ -16,9 +16,9 @@ from rich.terminal_theme import MONOKAI
 from functions.api.stage.answers import health_body
 from functions.api.stage.health import HealthReader
 from functions.api.stage.pulse import PulseReader
-from functions.domain.instants import SECOND
+from functions.domain.instants import MINUTE, SECOND
 from functions.domain.jobs.job import Priority
-from functions.domain.stage.pulse import MINUTE, WINDOW, Figure
+from functions.domain.stage.pulse import WINDOW, Figure
 from functions.domain.tenants.plan import DEFAULT_PLAN
 from functions.services.telemetry.pulse import WRITTEN_EVERY, PulseTally
 from functions.services.tenants.plans import KnownPlans

@@ -11,11 +11,11 @@ END = "<!-- to here -->\n"
 
 def tables() -> str:
     """The events with their keys, and the keys with what they say."""
-    rows = ["| event | says that | keys |", "|---|---|---|"]
+    rows = ["| event | meaning | keys |", "|---|---|---|"]
     for name, shape in EVENTS.items():
         keys = [f"`{key}`" for key in shape.keys] + [f"`{key}` where there is one" for key in shape.optional]
         rows.append(f"| `{name}` | {shape.meaning} | {', '.join(keys)} |")
-    rows += ["", "| key | says |", "|---|---|"]
+    rows += ["", "| key | meaning |", "|---|---|"]
     rows += [f"| `{key}` | {meaning} |" for key, meaning in KEYS.items()]
     return "\n".join(rows) + "\n"
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from functions.domain.jobs.job import Payload, Priority
-from functions.domain.schedules.schedule import CronRule, JobTemplate, Schedule
+from functions.domain.schedules.rules import CronRule
+from functions.domain.schedules.schedule import JobTemplate, Schedule
 from simulation.orders import LONGEST_LEAD, RETRY, TIMEOUT, flow, tenants_of, usual_class
 from simulation.scenario import SLA, STEADY_LAG, WRITES, Goal, Scenario, Work, lag_goal
 from simulation.size import StageSize

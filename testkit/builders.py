@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
 from functions.domain.far_ring.cursor import ClassCursor, Cursors, OwnCursor, Position
@@ -18,7 +18,8 @@ from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.jobs.submission import Submission
 from functions.domain.operations.operation import MARK, USUAL_REACH, JobFilter, Operation, OperationKind, Shift
 from functions.domain.schedules.due_fires import occurrence_job, shard_of
-from functions.domain.schedules.schedule import Every, JobTemplate, Schedule
+from functions.domain.schedules.rules import Every
+from functions.domain.schedules.schedule import JobTemplate, Schedule, Weekday, Window
 from functions.domain.schedules.state import Cut, Link, ScheduleState, Status
 from functions.domain.targets.breaker import OPEN_FOR, Breaker, BreakerState
 from functions.domain.wheel import Wheel
@@ -115,6 +116,16 @@ def a_submission(*, due_at: datetime = NOON, **overrides: Any) -> Submission:
 def every(*, from_end: bool = False, phase: timedelta = timedelta(0), **interval: float) -> Every:
     """A rule: `every(minutes=1)`."""
     return Every(interval=timedelta(**interval), phase=phase, from_end=from_end)
+
+
+def a_window(start: str, end: str, days: str = "mon tue wed thu fri sat sun") -> Window:
+    """When a schedule may fire: `a_window("22:00", "06:00", "sat sun")`."""
+    opens_on = frozenset(Weekday[day.upper()] for day in days.split())
+    return Window(start=time.fromisoformat(start), end=time.fromisoformat(end), days=opens_on)
+
+
+OFFICE = a_window("09:00", "17:00", "mon tue wed thu fri")
+"""Eight hours of five days."""
 
 
 def an_invocation(**overrides: Any) -> Invocation:

@@ -10,6 +10,7 @@ from functions.api.admission.quota import Quota
 from functions.api.dead_letters.finder import DeadLetterFinder
 from functions.api.jobs.known_ids import KnownIds
 from functions.api.schedules.asked_fires import AskedFires
+from functions.operations.apply_to_job import Applier
 from functions.scanner.parts import PARTS as SCANNER_PARTS
 from functions.worker.parts import PARTS as WORKER_PARTS
 
@@ -18,6 +19,7 @@ PARTS: Mapping[str, type] = MappingProxyType(
         **SCANNER_PARTS,
         **WORKER_PARTS,
         "admission": Admission,
+        "applier": Applier,
         "asked": AskedFires,
         "finder": DeadLetterFinder,
         "known": KnownIds,

@@ -33,8 +33,7 @@ from functions.ports.dead_letters import DeadLetter
 from functions.ports.schedules import StoredSchedule
 from functions.ports.targets import Invocation
 from functions.runtime.container import Built, Container
-from functions.scanner.report import ScanReport
-from functions.scanner.scan import Scanner
+from functions.scanner.scan import Scanner, ScanReport
 from functions.scanner.schedule_alarms import ScheduleAlarms
 from functions.services.far_ring.pacer import Pacer
 from functions.services.far_ring.placer import Placer
@@ -319,7 +318,7 @@ class World:
         return self.build(Healer).heal(time_limit=time_limit)
 
     def operate(self, *, time_limit: timedelta = TIME_LIMIT) -> WorkReport:
-        return self.operator().work(time_limit=time_limit)
+        return self.operator().carry_on(time_limit=time_limit)
 
     def store(self, schedule: Schedule, **state: Any) -> StoredSchedule:
         """Put a schedule there in its first version, as if it had been changed to it an hour ago."""

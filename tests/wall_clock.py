@@ -7,7 +7,8 @@ from itertools import takewhile
 from typing import Any
 
 from functions.domain.schedules.firing import fires
-from functions.domain.schedules.schedule import CronRule, Fire, Schedule
+from functions.domain.schedules.rules import CronRule
+from functions.domain.schedules.schedule import Fire, Schedule
 from functions.domain.schedules.zones import zone_of
 from testkit.builders import a_schedule
 

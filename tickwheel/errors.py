@@ -53,7 +53,7 @@ class FieldProblem:
 
 
 class InvalidRequest(TickwheelError, ValueError):
-    """What cannot be sent; `problems` names every field at once."""
+    """A request that cannot be sent. `problems` has every invalid field."""
 
     def __init__(self, problems: Sequence[FieldProblem]) -> None:
         self.problems = tuple(problems)
@@ -88,7 +88,7 @@ class Unreachable(TickwheelError):
 
 
 class ApiProblem(TickwheelError):
-    """The scheduler's answer when it did not do what was asked, as RFC 9457 problem details."""
+    """The scheduler refused a request, or failed. The problem details are those of RFC 9457."""
 
     def __init__(
         self, *, status: int, code: str, title: str, detail: str = "", errors: Sequence[FieldProblem] = ()
@@ -109,7 +109,7 @@ class ApiProblem(TickwheelError):
 
     @classmethod
     def from_json(cls, body: Any, *, status: int) -> "ApiProblem":
-        """Reads problem details, and what a gateway in front of the scheduler answers (`{"message": ...}`)."""
+        """Reads problem details, and the errors of a gateway in front of the scheduler (`{"message": ...}`)."""
         body = body if isinstance(body, dict) else {}
         listed = body.get("errors")
         errors = [
@@ -138,29 +138,29 @@ class ApiProblem(TickwheelError):
         )
 
     def as_json(self) -> dict[str, Any]:
-        """The problem as the scheduler words it, for a script to read."""
+        """The JSON of the problem."""
         members = {name: getattr(self, name) for name in ("status", "code", "title", "detail")}
         return {**members, "errors": [error.as_json() for error in self.errors]}
 
 
 class NoPicture(TickwheelError):
-    """A picture was asked for, and what draws it is not installed."""
+    """A picture was requested, but the extra `picture` is not installed."""
 
 
 class LocalCloudError(TickwheelError):
-    """Something about the cloud on this machine."""
+    """An error of the local cloud."""
 
 
 class NotACheckout(LocalCloudError):
-    """The local cloud deploys from a checkout of the repository, and there is none here."""
+    """The local cloud deploys from a checkout of the repository, and none was found."""
 
 
 class MissingTool(LocalCloudError):
-    """A tool that `make setup` installs is not there."""
+    """A tool that `make setup` installs is missing."""
 
 
 class CloudDidNotStart(LocalCloudError):
-    """The process ended or did not answer in time; `log` says why."""
+    """The process ended or did not answer in time. `log` has the reason."""
 
     def __init__(self, message: str, *, log: Path) -> None:
         self.log = log
@@ -168,7 +168,7 @@ class CloudDidNotStart(LocalCloudError):
 
 
 class DeployFailed(LocalCloudError):
-    """The CDK CLI failed; `lines` are the last it printed."""
+    """The CDK CLI failed. `lines` are the last lines of its output."""
 
     def __init__(self, message: str, *, lines: Sequence[str]) -> None:
         self.lines = tuple(lines)

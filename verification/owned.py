@@ -19,7 +19,7 @@ from functions.domain.jobs.submission import Submission
 from functions.domain.operations.operation import OperationKind
 from functions.domain.tenants.plan import TenantStatus
 from functions.ports.tenants import EVERYBODY
-from functions.services.jobs.rescheduler import Edited, Rescheduler
+from functions.services.jobs.rescheduler import Rescheduler
 from testkit.world.clients import REQUEST_LIMIT
 from testkit.world.fires import Run
 from testkit.world.process import SMOOTHLY, Conditions, Process
@@ -44,10 +44,9 @@ class Owning(World):
         rescheduler = self.build(Rescheduler, process)
         self.record.moves(process.name, submission, keeps_payload=keeps_payload)
 
-        def edit(_: Job, __: str | None) -> Edited:
-            payload = None if keeps_payload else submission.payload
-            asked = replace(submission, idempotency_key=None, payload=payload)
-            return Edited(submission=asked, keeps_payload=keeps_payload)
+        def edit(_: Job, text: str | None) -> Submission:
+            payload = text if keeps_payload else submission.payload
+            return replace(submission, idempotency_key=None, payload=payload)
 
         return self.begin(process, lambda: rescheduler.change(parse_job_id(job_id), edit), conditions)
 

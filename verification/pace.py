@@ -7,7 +7,7 @@ from datetime import timedelta
 from math import inf
 
 from functions.domain.instants import SECOND
-from functions.domain.schedules.schedule import CronRule, Rule
+from functions.domain.schedules.rules import CronRule, Rule
 from functions.domain.wheel import Wheel
 from testkit.builders import LOCAL_WHEEL, every
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NotConnected
 
 from functions.adapters.system_clock import SystemClock
@@ -56,14 +56,18 @@ _TRANSIENT = frozenset(
 _TRANSIENT_REASONS = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
 
 
+def code_of(error: ClientError) -> str:
+    """The code by which a service refuses a call."""
+    return error.response.get("Error", {}).get("Code", "")
+
+
 def is_transient(error: Exception) -> bool:
     """Whether a call may succeed, or may have succeeded, although this error was seen."""
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        reasons = {reason.get("Code") for reason in error.response.get("CancellationReasons", [])}
-        if reasons & _TRANSIENT_REASONS:
+        if _reasons_of(error) & _TRANSIENT_REASONS:
             return True
-        return error.response.get("Error", {}).get("Code") in _TRANSIENT or status >= 500  # noqa: PLR2004
+        return code_of(error) in _TRANSIENT or status >= 500  # noqa: PLR2004
     return isinstance(error, HTTPClientError | NotConnected)
 
 
@@ -71,20 +75,31 @@ def is_conflict(error: Exception) -> bool:
     """Whether a call collided with a transaction on one of its rows, and may be made again. Not when a condition was refused too."""
     if not isinstance(error, ClientError) or is_refused(error):
         return False
-    reasons = {reason.get("Code") for reason in error.response.get("CancellationReasons", [])}
-    code = error.response.get("Error", {}).get("Code")
-    return code == "TransactionConflictException" or "TransactionConflict" in reasons
+    return code_of(error) == "TransactionConflictException" or "TransactionConflict" in _reasons_of(error)
 
 
 def is_refused(error: Exception) -> bool:
     """Whether a conditional write, or a transaction with one, was refused by what stands in a row."""
     if not isinstance(error, ClientError):
         return False
-    code = error.response.get("Error", {}).get("Code")
-    if code != "TransactionCanceledException":
-        return code == "ConditionalCheckFailedException"
-    reasons = error.response.get("CancellationReasons", [])
-    return any(reason.get("Code") == REFUSED for reason in reasons)
+    if code_of(error) != "TransactionCanceledException":
+        return code_of(error) == "ConditionalCheckFailedException"
+    return REFUSED in _reasons_of(error)
+
+
+def _reasons_of(error: ClientError) -> set[str | None]:
+    """Why a transaction was cancelled, part by part."""
+    return {reason.get("Code") for reason in error.response.get("CancellationReasons", [])}
+
+
+def tried(call: Callable[[], Answer]) -> Answer | None:
+    """What a call answers; None where it may succeed later, or may have succeeded. Raises any other error."""
+    try:
+        return call()
+    except (ClientError, BotoCoreError) as error:
+        if not is_transient(error):
+            raise
+        return None
 
 
 def patiently(call: Callable[[], Answer], *, tries: int = TRIES) -> Answer:

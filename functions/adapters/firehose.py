@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.adapters.clients import is_transient
 from functions.domain.audit import Record
+from functions.domain.batches import batches
 from functions.domain.faults import fault_of
 from functions.ports.clock import Clock
 from functions.ports.recorder import Untaken
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 MOST_RECORDS = 500
 MOST_BYTES = 4_000_000
-"""Of a batch: Firehose takes 4 MiB."""
+"""The most of a batch: Firehose takes 4 MiB."""
 
 ATTEMPTS = 2
 
@@ -42,13 +43,13 @@ class FirehoseAuditStream:
         """After a batch without an answer, those behind it are not tried."""
         left: list[Record] = []
         reason = ""
-        batches = list(_batches(records))
-        for number, batch in enumerate(batches):
+        full = list(batches(records, most=MOST_RECORDS, size_of=_bytes_of, most_size=MOST_BYTES))
+        for number, batch in enumerate(full):
             waiting, fault, has_answered = self._put_batch(batch)
             left += waiting
             reason = fault or reason
             if not has_answered:
-                left += [record for behind in batches[number + 1 :] for record in behind]
+                left += [record for behind in full[number + 1 :] for record in behind]
                 break
         return Untaken(left, reason)
 
@@ -81,15 +82,5 @@ def _data_of(record: Record) -> bytes:
     return "".join(f"{line}\n" for line in record).encode()
 
 
-def _batches(records: Sequence[Record]) -> Iterator[list[Record]]:
-    batch: list[Record] = []
-    size = 0
-    for record in records:
-        length = len(_data_of(record))
-        if batch and (len(batch) == MOST_RECORDS or size + length > MOST_BYTES):
-            yield batch
-            batch, size = [], 0
-        batch.append(record)
-        size += length
-    if batch:
-        yield batch
+def _bytes_of(record: Record) -> int:
+    return len(_data_of(record))

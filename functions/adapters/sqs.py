@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from functions.adapters.clients import is_transient
+from functions.domain.batches import batches
 from functions.domain.far_ring.delays import delay_seconds
 from functions.domain.far_ring.timer_record import encode_envelope
 from functions.domain.faults import fault_of
@@ -126,7 +127,7 @@ def ring_of(attributes: Mapping[str, Any]) -> Ring:
 def _origin(timer: Timer, ring: Ring) -> dict[str, Any]:
     """Set on promoted messages, because nothing else shows it: SQS charges by the 64 KB, so it costs nothing.
 
-    What is sent by whoever took it in goes on in the trace of that invocation, by a header that botocore sets. The
+    What is sent by whoever took it in continues the trace of that invocation, by a header that botocore sets. The
     scanner's own trace says nothing of a job: this takes its place.
     """
     if ring is not Ring.FAR:
@@ -143,17 +144,9 @@ def _text(value: str) -> dict[str, str]:
 
 def _batches(timers: Sequence[Timer]) -> Iterator[list[tuple[Timer, str]]]:
     for priority in Priority:
-        batch: list[tuple[Timer, str]] = []
-        size = 0
-        for timer in timers:
-            if timer.job.priority is not priority:
-                continue
-            body = encode_envelope([timer])
-            length = len(body.encode())
-            if batch and (len(batch) == BATCH or size + length > _BATCH_BYTES):
-                yield batch
-                batch, size = [], 0
-            batch.append((timer, body))
-            size += length
-        if batch:
-            yield batch
+        messages = ((timer, encode_envelope([timer])) for timer in timers if timer.job.priority is priority)
+        yield from batches(messages, most=BATCH, size_of=_body_bytes, most_size=_BATCH_BYTES)
+
+
+def _body_bytes(message: tuple[Timer, str]) -> int:
+    return len(message[1].encode())

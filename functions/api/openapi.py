@@ -25,13 +25,13 @@ from functions.api.tenants import answers as tenants
 
 JOB_PATCH: dict[str, Any] = {
     "type": "object",
-    "description": f"RFC 7396: fields of a {JobBody.__name__}, null to give one its usual value",
+    "description": f"A JSON merge patch (RFC 7396) of a {JobBody.__name__}. `null` resets a field to its default.",
     "propertyNames": {"enum": list(CHANGEABLE)},
     "examples": [{"delay": "PT2H"}],
 }
 SCHEDULE_PATCH: dict[str, Any] = {
     "type": "object",
-    "description": f"RFC 7396: fields of a {ScheduleBody.__name__}, null to remove one; a rule takes the place of the rule",
+    "description": f"A JSON merge patch (RFC 7396) of a {ScheduleBody.__name__}. `null` removes a field. A rule replaces the current rule.",
     "examples": [{"cron": "0 4 * * *", "spread": None}],
 }
 
@@ -68,7 +68,7 @@ def document() -> dict[str, Any]:
         "servers": [
             {
                 "url": "https://{api}.execute-api.{region}.amazonaws.com",
-                "description": "a stage's output ApiEndpoint",
+                "description": "The output `ApiEndpoint` of the stage.",
                 "variables": {"api": {"default": "abcdef1234"}, "region": {"default": "eu-central-1"}},
             }
         ],
@@ -79,13 +79,13 @@ def document() -> dict[str, Any]:
                     "type": "apiKey",
                     "name": "Authorization",
                     "in": "header",
-                    "description": "AWS Signature Version 4 for the service execute-api",
+                    "description": "AWS Signature Version 4 for the service `execute-api`.",
                 },
                 "jwt": {
                     "type": "http",
                     "scheme": "bearer",
                     "bearerFormat": "JWT",
-                    "description": "where a stage takes tokens of an issuer: at another address, for one tenant",
+                    "description": "A token of the stage's issuer, if it has one: for one tenant, at a separate endpoint.",
                 },
             },
         },

@@ -9,12 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from functions.domain.errors import NotPlaced, Undecodable
+from functions.domain.errors import Undecodable
 from functions.domain.far_ring.timer_record import decode_envelope
-from functions.domain.jobs.claims import Again, Bury, Defer, Drop, LedgerRow, Rescue, Watch, judge_claim
+from functions.domain.jobs.claims import Again, Bury, Defer, Drop, LedgerRow, Rescue, Watch, judge_claim, lost_attempt
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of
-from functions.domain.jobs.reviving import lost_attempt
 from functions.domain.targets.error_classes import WORKER_DIED
 from functions.ports.clock import Clock
 from functions.ports.ledger import Ledger
@@ -30,7 +29,7 @@ _TRIES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadMessageHandler:
-    """Buries messages. foreign: keeps what is no message of Tickwheel's. token: a fresh owner token."""
+    """Keeps the messages of dead-letter queues. foreign: keeps what is no message of Tickwheel's. token: a fresh owner token."""
 
     clock: Clock
     skew: timedelta
@@ -67,8 +66,8 @@ class DeadMessageHandler:
         for _ in range(_TRIES):
             now = self.clock.now()
             row = self.ledger.get(job.key)
-            verdict = judge_claim(row, attempt=timer.attempt, due_at=timer.due_at, owner=owner, now=now, skew=self.skew)
-            match verdict:
+            follows = judge_claim(row, attempt=timer.attempt, due_at=timer.due_at, owner=owner, now=now, skew=self.skew)
+            match follows:
                 case Drop(reason):
                     self._revive(timer, row, now=now)
                     job_id = job_id_of(job)
@@ -81,7 +80,7 @@ class DeadMessageHandler:
                     self._requeue(timer.put_off(until=until, is_watchdog=is_watchdog))
                     return True
                 case Again() | Rescue():
-                    # Its queue was not served, or its workers died of other jobs: a fresh message goes on where it was,
+                    # Its queue was not served, or its workers died of other jobs: a fresh message continues where it was,
                     # and its own deaths stay counted.
                     self._requeue(timer)
                     return True
@@ -94,15 +93,10 @@ class DeadMessageHandler:
         """This message may be all that is left of its job."""
         lost = lost_attempt(timer, row, now=now)
         if lost is not None:
-            self._place(lost)
+            self.placer.place_one(lost)
             self.journal.event("revived", job_id=str(job_id_of(timer.job)), attempt=lost.attempt)
 
     def _requeue(self, timer: Timer) -> None:
-        self._place(timer)
+        self.placer.place_one(timer)
         self.journal.event("requeued", job_id=str(job_id_of(timer.job)), attempt=timer.attempt)
         self.journal.count("requeued")
-
-    def _place(self, timer: Timer) -> None:
-        placement = self.placer.place([timer])[0]
-        if placement.ring is None:
-            raise NotPlaced([placement.fault])

@@ -9,30 +9,25 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from functions.dead_letters.dead_message import DeadMessageHandler
 from functions.domain.faults import fault_of
 from functions.domain.instants import from_ms
-from functions.runtime.observability import logger
+from functions.runtime.entry_point import entry_point
 from functions.runtime.settings import DeadLettersSettings
-from functions.runtime.uncaught import without_texts
 from functions.runtime.wiring import Wiring
 
 wiring = Wiring(DeadLettersSettings.from_environment())
-burier = wiring.build(DeadMessageHandler)
+dead_messages = wiring.build(DeadMessageHandler)
 
 
-@logger.inject_lambda_context
-@without_texts
+@entry_point(wiring)
 def handler(event: dict[str, Any], _: LambdaContext) -> dict[str, Any]:
     """Entry point of the Lambda function; answers which messages must come back."""
-    try:
-        returned = [record["messageId"] for record in event["Records"] if not _bury(record)]
-    finally:
-        wiring.flush()
+    returned = [record["messageId"] for record in event["Records"] if not _keep(record)]
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in returned]}
 
 
-def _bury(record: dict[str, Any]) -> bool:
+def _keep(record: dict[str, Any]) -> bool:
     attributes = record["attributes"]
     try:
-        return burier.bury(
+        return dead_messages.bury(
             record["body"],
             message_id=record["messageId"],
             seen_at=from_ms(int(attributes["ApproximateFirstReceiveTimestamp"])),

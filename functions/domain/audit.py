@@ -14,6 +14,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from functions.domain.batches import batches
 from functions.domain.instants import MILLISECOND, format_instant, from_ms, require_aware, to_ms
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Delivery, Job
@@ -23,7 +24,7 @@ from functions.domain.lifecycle import State
 from functions.domain.targets.targets import destination_of
 
 VERSION = 1
-"""Of a line: raised when a field changes its meaning, not when one is added."""
+"""The version of a line: raised when a field changes its meaning, not when one is added."""
 
 LINE_LIMIT = 128_000
 """Bytes of a line; half of what a log event holds, which is where it goes when nothing else takes it."""
@@ -180,7 +181,7 @@ def ending_of(job_id: JobId, row: LedgerRow, *, now: datetime, attempt: int = 0,
 
 
 def _reason(row: LedgerRow) -> str:
-    """Of an end whose row keeps one as its first word; other errors may hold what a target said."""
+    """The reason of an end whose row keeps one as its first word; other errors may hold what a target said."""
     if row.state is State.CANCELLED and row.error == ABANDONED:
         return ABANDONED
     return row.error.partition(":")[0] if row.state is State.SKIPPED else ""
@@ -247,26 +248,16 @@ def encode_action(action: Action, *, line_id: str, happened_at: datetime) -> str
 
 def packed(lines: Sequence[str]) -> Iterator[Record]:
     """The lines in as few records as they fit into: a record costs as if it were a multiple of 5 KB."""
-    record: list[str] = []
-    size = 0
-    for line in lines:
-        length = len(line.encode()) + 1
-        if record and size + length > RECORD_LIMIT:
-            yield tuple(record)
-            record, size = [], 0
-        record.append(line)
-        size += length
-    if record:
-        yield tuple(record)
+    return map(tuple, batches(lines, size_of=lambda line: len(line.encode()) + 1, most_size=RECORD_LIMIT))
 
 
 def _line(values: Mapping[str, Any]) -> str:
-    said = {name: _bounded(name, value) for name, value in values.items() if value is not None}
+    said = {
+        name: value[:_LONGEST_TEXT] if isinstance(value, str) and name not in ("before", "after") else value
+        for name, value in values.items()
+        if value is not None
+    }
     return json.dumps({"v": VERSION, **said}, separators=(",", ":"), ensure_ascii=False)
-
-
-def _bounded(name: str, value: Any) -> Any:
-    return value[:_LONGEST_TEXT] if isinstance(value, str) and name not in ("before", "after") else value
 
 
 def _text(values: Mapping[str, Any] | None) -> str | None:

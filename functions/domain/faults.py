@@ -25,7 +25,9 @@ def fault_of(error: BaseException) -> str:
 
     The text of Tickwheel's own errors is included, where it repeats no input.
     """
-    where = next((_place(frame, line) for frame, line in reversed(_frames(error)) if _is_own(frame)), "")
+    where = next(
+        (_place(frame, line) for frame, line in reversed(_frames(error)) if _module(frame).startswith(_OWN)), ""
+    )
     return f"{_what(error)}{f' at {where}' if where else ''}"
 
 
@@ -57,10 +59,6 @@ def _reported_by_aws(error: BaseException) -> Iterator[str]:
 
 def _frames(error: BaseException) -> list[tuple[FrameType, int]]:
     return list(traceback.walk_tb(error.__traceback__))
-
-
-def _is_own(frame: FrameType) -> bool:
-    return _module(frame).startswith(_OWN)
 
 
 def _place(frame: FrameType, line: int) -> str:

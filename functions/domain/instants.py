@@ -14,6 +14,7 @@ EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 """Nothing is due later: such an instant was made up, and its rows would never expire."""
 
+MICROSECOND = timedelta(microseconds=1)
 MILLISECOND = timedelta(milliseconds=1)
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
@@ -78,7 +79,7 @@ def parse_duration(value: str | float) -> timedelta:
 
 def format_duration(duration: timedelta) -> str:
     """ISO 8601, to the microsecond: what `parse_duration` reads."""
-    seconds, microseconds = divmod(duration // timedelta(microseconds=1), 1_000_000)
+    seconds, microseconds = divmod(duration // MICROSECOND, 1_000_000)
     days, seconds = divmod(seconds, 86_400)
     hours, seconds = divmod(seconds, 3_600)
     minutes, seconds = divmod(seconds, 60)

@@ -13,13 +13,13 @@ SORT_KEY = 1_024
 TENANT = 64
 SCHEDULE_ID = 128
 IDENTITY = 200
-"""Of a job that Tickwheel named."""
+"""The identity of a job that Tickwheel named."""
 
 DEAD_LETTER_IDENTITY = SORT_KEY - len("2027-01-31T09:00:00.000Z#")
-"""Of a dead letter: what Tickwheel did not write may have any name, as long as its key has room for it."""
+"""The identity of a dead letter: what Tickwheel did not write may have any name, as long as its key has room for it."""
 
 DESTINATION = SORT_KEY - len("breaker#")
-"""Of a breaker. There are longer targets, and they have none."""
+"""The destination of a breaker. There are longer targets, and they have none."""
 
 
 def fits(text: str, limit: int) -> bool:

@@ -61,7 +61,7 @@ class Event(StrEnum):
     SKIP = "skip"
     """An occurrence does not run: its schedule is paused, or another of its runs is in the way."""
     MOVE = "move"
-    """The job goes on under another id, at another time or with another content."""
+    """The job continues under another id, at another time or with another content."""
     REPLAY = "replay"
     """An operator gives a job that has failed for good another budget of attempts."""
     BURY = "bury"

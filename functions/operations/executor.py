@@ -1,6 +1,6 @@
 """Carry operations on: walk over a tenant's rows in the far ring, and do to each selected job what one request does.
 
-An operation goes on from its last step when a turn of it dies: what is repeated finds itself done.
+An operation continues from its last step when a turn of it dies: what is repeated is found to be done.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from functions.domain.operations.operation import (
     stretches,
 )
 from functions.domain.wheel import Wheel
-from functions.operations.apply_to_job import NOT_PLACED, Actor, SelectedJob
+from functions.operations.apply_to_job import NOT_PLACED, Applier, SelectedJob
 from functions.operations.export import ExportPart, describe
 from functions.operations.row_walk import Finding, Walk
 from functions.operations.selected_jobs import SelectedJobs
@@ -33,8 +33,6 @@ from functions.ports.payloads import PayloadStore
 from functions.ports.recorder import AuditTrail, Journal
 from functions.ports.tenants import TenantPlans
 from functions.ports.timers import TimerStore
-from functions.services.jobs.canceller import Canceller
-from functions.services.jobs.rescheduler import Rescheduler
 from functions.services.tenants.submission_rates import SubmissionRates
 
 LEASE = timedelta(minutes=2)
@@ -55,7 +53,7 @@ ENOUGH_FAILURES = 3
 """Turns after which jobs that cannot be stored no longer hold up the others: they are counted as refused."""
 
 _MOST_OPEN = 1_000
-_MOST_TOLD = 400
+_LONGEST_ERROR = 400
 
 
 @dataclass(slots=True)
@@ -69,7 +67,7 @@ class WorkReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationExecutor:
-    """Carries operations on. token: a fresh owner token; identity: a fresh random identity.
+    """Carries operations on. token: a fresh owner token.
 
     side_by_side: maps a function over items at the same time, answers in order.
     """
@@ -81,17 +79,15 @@ class OperationExecutor:
     ledger: Ledger
     payloads: PayloadStore
     exports: ExportStore
-    canceller: Canceller
-    rescheduler: Rescheduler
+    applier: Applier
     plans: TenantPlans
     submission_rates: SubmissionRates
     journal: Journal
     token: Callable[[], str]
-    identity: Callable[[], str]
     side_by_side: Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
     audit: AuditTrail
 
-    def work(self, *, time_limit: timedelta) -> WorkReport:
+    def carry_on(self, *, time_limit: timedelta) -> WorkReport:
         """Carry on what is open, oldest first, each for its share of at most 80 % of the time limit."""
         report = WorkReport()
         ends_at = self.clock.monotonic() + 0.8 * time_limit.total_seconds()
@@ -103,14 +99,14 @@ class OperationExecutor:
             try:
                 if self.plans.of(tenant).is_deleted:
                     continue  # it goes with its tenant
-                self._carry_on(tenant, operation_id, time=left / (len(waiting) - number), report=report)
+                self._take_turn(tenant, operation_id, time=left / (len(waiting) - number), report=report)
             except Exception as error:  # noqa: BLE001  one that cannot even be read must not hold up the others
                 name = {"operation": operation_id, "tenant": tenant}
                 self.journal.event("operation_failed", **name, error=_text_of(error))
                 self.journal.count("operation_failures")
         return report
 
-    def _carry_on(self, tenant: str, operation_id: str, *, time: float, report: WorkReport) -> None:
+    def _take_turn(self, tenant: str, operation_id: str, *, time: float, report: WorkReport) -> None:
         now = self.clock.now()
         operation = self.operations.take(
             tenant, operation_id, owner=self.token(), lease_until=now + LEASE, now=now, skew=self.wheel.skew
@@ -128,12 +124,12 @@ class OperationExecutor:
 class _Turn:
     """One turn of an operation: what is recorded of it, and what has been done since.
 
-    _fault: why the turn is over. _is_held: it goes on at the same page.
+    _fault: why the turn is over. _is_held: the next turn begins at the same page.
     _is_throttled: its tenant hands in as much as it may, and will for longer than this turn: the rest waits for the next one.
     _done_before: jobs that it had been done to when the turn began.
     """
 
-    operator: OperationExecutor
+    executor: OperationExecutor
     operation: Operation
     ends_at: float
     has_ended: bool = False
@@ -148,23 +144,23 @@ class _Turn:
 
     def __post_init__(self) -> None:
         self._done_before = self.operation.progress.done
-        self._selected = SelectedJobs(ledger=self.operator.ledger, clock=self.operator.clock)
+        self._selected = SelectedJobs(ledger=self.executor.ledger, clock=self.executor.clock)
 
     def run(self) -> None:
-        """Until its end, the end of its time, or an error, from which the next turn goes on."""
+        """Until its end, the end of its time, or an error, after which the next turn continues."""
         try:
             self._walk()
-        except Exception as error:  # noqa: BLE001  one that cannot go on must not hold up the others
+        except Exception as error:  # noqa: BLE001  one that fails must not hold up the others
             self._fail(_text_of(error))
 
     def _walk(self) -> None:
         if self.operation.stop_requested:
             self._end(OperationState.STOPPED)
             return
-        operator = self.operator
-        marked = operator.timers.days(self.operation.tenant)
-        self._way = stretches(marked, self.operation.wanted, wheel=operator.wheel)
-        recorded_at = operator.clock.monotonic()
+        executor = self.executor
+        marked = executor.timers.days(self.operation.tenant)
+        self._way = stretches(marked, self.operation.wanted, wheel=executor.wheel)
+        recorded_at = executor.clock.monotonic()
         for finding in self._the_walk().findings(rest_of(self._way, self.operation.progress.place)):
             if self._is_ahead():
                 self._record(is_last=True)
@@ -174,7 +170,7 @@ class _Turn:
                 if self._fault:
                     self._note_failure(self._fault)
                     return
-                now = operator.clock.monotonic()
+                now = executor.clock.monotonic()
                 is_over = now >= self.ends_at
                 if is_over or self._part.is_full or now - recorded_at >= STEP.total_seconds():
                     if not self._record(is_last=is_over):
@@ -186,16 +182,16 @@ class _Turn:
         self._end(OperationState.DONE)
 
     def _the_walk(self) -> Walk:
-        operator, page = self.operator, PAGE
+        executor, page = self.executor, PAGE
         if self.operation.action is OperationKind.RUN_NOW:
-            # However slow: none may be staggered into the far ring, where the walk would meet it again.
+            # However slow: none may be staggered into the far ring, where the walk would find it again.
             page = min(PAGE, int(self.operation.rate * AHEAD.total_seconds() / 2))
         return Walk(
-            wheel=operator.wheel,
-            timers=operator.timers,
+            wheel=executor.wheel,
+            timers=executor.timers,
             tenant=self.operation.tenant,
             page=page,
-            side_by_side=operator.side_by_side,
+            side_by_side=executor.side_by_side,
         )
 
     def _act(self, finding: Finding, selected: Sequence[SelectedJob]) -> None:
@@ -206,13 +202,13 @@ class _Turn:
         if self.operation.dry_run:
             shown = [Example(str(job.job_id)) for job in selected]
         elif self.operation.action is OperationKind.EXPORT:
-            payloads = self.operator.payloads
-            self._part.add(self.operator.side_by_side(lambda job: describe(job, payloads), selected))
+            payloads = self.executor.payloads
+            self._part.add(self.executor.side_by_side(lambda job: describe(job, payloads), selected))
             done = [str(job.job_id) for job in selected]
         elif selected:
             done, refused = self._act_on(selected)
         self.jobs += len(done)
-        # Of a page that is read again only jobs that are done already count: they are not selected again.
+        # Where a page is read again, only jobs that are done already count: they are not selected again.
         examined, matched = (0, len(done)) if self._is_held else (len(finding.rows), len(selected))
         progress = self.operation.progress.counting(
             examined=examined, matched=matched, done=len(done), refused=refused, shown=shown
@@ -226,7 +222,7 @@ class _Turn:
         selected = self._selected.of(self.operation, finding.rows)
         takes = not self.operation.dry_run and self.operation.action in MAKING_WORK
         while takes:
-            taken = self.operator.submission_rates.take(self.operation.tenant, len(selected))
+            taken = self.executor.submission_rates.take(self.operation.tenant, len(selected))
             if taken.refusal is None:
                 break
             following, selected = selected[taken.count :], selected[: taken.count]
@@ -242,7 +238,7 @@ class _Turn:
 
     def _has_waited(self, wait: timedelta) -> bool:
         """False where that would be longer than this turn, or than its lease surely bears."""
-        clock = self.operator.clock
+        clock = self.executor.clock
         if wait > LEASE / 2 or clock.monotonic() + wait.total_seconds() >= self.ends_at:
             return False
         clock.sleep(wait)
@@ -250,20 +246,14 @@ class _Turn:
 
     def _act_on(self, selected: Sequence[SelectedJob]) -> tuple[list[str], list[Example]]:
         """The ids of those that it was done to, and the others."""
-        operator, operation = self.operator, self.operation
-        actor = Actor(
-            operation=operation,
-            canceller=operator.canceller,
-            rescheduler=operator.rescheduler,
-            identity=operator.identity,
-        )
+        executor, operation = self.executor, self.operation
         entries = list(zip(selected, self._staggered(len(selected)), strict=True))
-        answers = operator.side_by_side(lambda entry: actor.act(*entry), entries)
+        answers = executor.side_by_side(lambda entry: executor.applier.apply(operation, *entry), entries)
         done = [str(job.job_id) for job, answer in zip(selected, answers, strict=True) if answer is None]
         # A page at a time: a turn lasts minutes, and the next one after a crash finds these jobs done and reports nothing about them.
-        operator.audit.flush()
+        executor.audit.flush()
         if done:
-            operator.journal.event("operation_acted", **self.operation.log_keys, jobs=done)
+            executor.journal.event("operation_acted", **self.operation.log_keys, jobs=done)
         refused = [answer for answer in answers if isinstance(answer, Example)]
         unplaced = [answer for answer in refused if answer.code == NOT_PLACED]
         faults = [_text_of(answer) for answer in answers if isinstance(answer, Exception)]
@@ -279,15 +269,14 @@ class _Turn:
         if self.operation.action is not OperationKind.RUN_NOW:
             return [None] * count
         gap = timedelta(seconds=1) / self.operation.rate
-        now = self.operator.clock.now()
+        now = self.executor.clock.now()
         first = max(self.operation.progress.due_at or now, now)
-        progress = replace(self.operation.progress, due_at=first + count * gap)
-        self.operation = replace(self.operation, progress=progress)
+        self._note(due_at=first + count * gap)
         return [first + number * gap for number in range(count)]
 
     def _is_ahead(self) -> bool:
         due_at = self.operation.progress.due_at
-        return due_at is not None and due_at > self.operator.clock.now() + AHEAD
+        return due_at is not None and due_at > self.executor.clock.now() + AHEAD
 
     def _record(self, *, is_last: bool) -> bool:
         """A step: what has been done so far is on record. False when the turn is over."""
@@ -297,10 +286,10 @@ class _Turn:
         progress = replace(progress, share=share_done(self._way, progress.place))
         if is_last:
             progress = replace(progress, failures=0, error="")
-        lease_until = None if is_last else self.operator.clock.now() + LEASE
-        saved = self.operator.operations.save(replace(self.operation, progress=progress), lease_until=lease_until)
+        lease_until = None if is_last else self.executor.clock.now() + LEASE
+        saved = self.executor.operations.save(replace(self.operation, progress=progress), lease_until=lease_until)
         if saved is None:
-            return False  # the lease was over: another turn goes on from the last step
+            return False  # the lease was over: another turn continues from the last step
         self.operation = saved
         if saved.stop_requested:
             self._end(OperationState.STOPPED)
@@ -312,11 +301,11 @@ class _Turn:
         if not self._part.lines:
             return True
         lease_until = self.operation.lease_until
-        if lease_until is None or lease_until < self.operator.clock.now():
+        if lease_until is None or lease_until < self.executor.clock.now():
             return False
-        progress = self.operation.progress
-        self._part.put(self.operator.exports, self.operation.tenant, self.operation.operation_id, progress.parts + 1)
-        self.operation = replace(self.operation, progress=replace(progress, parts=progress.parts + 1))
+        number = self.operation.progress.parts + 1
+        self._part.put(self.executor.exports, self.operation.tenant, self.operation.operation_id, number)
+        self._note(parts=number)
         return True
 
     def _end(self, state: OperationState, *, error: str = "") -> None:
@@ -324,11 +313,11 @@ class _Turn:
             return
         share = 1.0 if state is OperationState.DONE else self.operation.progress.share
         progress = replace(self.operation.progress, share=share, error=error)
-        ended = replace(self.operation, state=state, progress=progress, ended_at=self.operator.clock.now())
-        if not self.operator.operations.finish(ended):
+        ended = replace(self.operation, state=state, progress=progress, ended_at=self.executor.clock.now())
+        if not self.executor.operations.finish(ended):
             return
         self.has_ended = True
-        self.operator.journal.event(
+        self.executor.journal.event(
             "operation_ended",
             **self.operation.log_keys,
             state=state.value,
@@ -341,9 +330,9 @@ class _Turn:
     def _fail(self, error: str) -> None:
         """The steps on record stand. What was done since the last is done again, and finds itself done."""
         operation = self.operation
-        recorded = self.operator.operations.get(operation.tenant, operation.operation_id)
+        recorded = self.executor.operations.get(operation.tenant, operation.operation_id)
         if recorded is None or recorded.owner != operation.owner or recorded.state.is_over:
-            self._tell_failure(error)
+            self._report_failure(error)
             return
         # Instants that were given to jobs stay given: what is done again comes behind them.
         self.operation = replace(recorded, progress=replace(recorded.progress, due_at=operation.progress.due_at))
@@ -351,20 +340,23 @@ class _Turn:
         self._note_failure(error)
 
     def _note_failure(self, error: str) -> None:
-        """The turn is over, and the next one goes on from here."""
-        self._tell_failure(error)
+        """The turn is over, and the next one continues from here."""
+        self._report_failure(error)
         progress = self.operation.progress
         failures = 1 if progress.done > self._done_before else progress.failures + 1
-        self.operation = replace(self.operation, progress=replace(progress, failures=failures, error=error))
+        self._note(failures=failures, error=error)
         if failures >= MOST_FAILURES:
             self._end(OperationState.FAILED, error=error)
         else:
-            self.operator.operations.save(self.operation, lease_until=None)
+            self.executor.operations.save(self.operation, lease_until=None)
 
-    def _tell_failure(self, error: str) -> None:
-        self.operator.journal.event("operation_failed", **self.operation.log_keys, error=error)
-        self.operator.journal.count("operation_failures")
+    def _note(self, **changes: Any) -> None:
+        self.operation = replace(self.operation, progress=replace(self.operation.progress, **changes))
+
+    def _report_failure(self, error: str) -> None:
+        self.executor.journal.event("operation_failed", **self.operation.log_keys, error=error)
+        self.executor.journal.count("operation_failures")
 
 
 def _text_of(error: Exception) -> str:
-    return fault_of(error)[:_MOST_TOLD]
+    return fault_of(error)[:_LONGEST_ERROR]

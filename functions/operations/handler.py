@@ -7,31 +7,23 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from functions.operations.apply_to_job import Applier
 from functions.operations.executor import OperationExecutor
 from functions.operations.tenant_deleter import TenantDeleter
-from functions.runtime.observability import logger
+from functions.runtime.entry_point import entry_point, time_left
 from functions.runtime.settings import OperationsSettings
-from functions.runtime.uncaught import without_texts
 from functions.runtime.wiring import Wiring
 
 settings = OperationsSettings.from_environment()
-wiring = Wiring(settings)
+wiring = Wiring(settings, parts={"applier": Applier})
 wiring.confirm()
-operator = wiring.build(OperationExecutor)
-eraser = wiring.build(TenantDeleter, longest=timedelta(seconds=settings.LONGEST_TIMEOUT_SECONDS))
+executor = wiring.build(OperationExecutor)
+deleter = wiring.build(TenantDeleter, longest=timedelta(seconds=settings.LONGEST_TIMEOUT_SECONDS))
 
 
-@logger.inject_lambda_context
-@without_texts
+@entry_point(wiring)
 def handler(_: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Entry point of the Lambda function."""
-    try:
-        report = operator.work(time_limit=_left(context))
-        eraser.work(time_limit=0.5 * _left(context))
-    finally:
-        wiring.flush()
+    report = executor.carry_on(time_limit=time_left(context))
+    deleter.carry_on(time_limit=0.5 * time_left(context))
     return {"worked": report.worked, "ended": report.ended, "jobs": report.jobs}
-
-
-def _left(context: LambdaContext) -> timedelta:
-    return timedelta(milliseconds=context.get_remaining_time_in_millis())

@@ -1,4 +1,4 @@
-"""Walk over a tenant's rows in the far ring, day by day and bucket by bucket, from any place on."""
+"""Walk over a tenant's rows in the far ring, day by day and bucket by bucket, from any position on."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Walk:
     def _rest_of_bucket(self, owned: OwnedDay, bucket: int, page: Page) -> Iterator[Finding]:
         while page.rows:
             last = page.rows[-1].key
-            # Those of another day are read on that day, in the same bucket.
+            # Rows of another day are read on that day, in the same bucket.
             rows = [row for row in page.rows if row.timer is None or OwnedDay.of(row.timer).day == owned.day]
             yield Finding(rows, _place(owned, bucket, last))
             if page.is_last:

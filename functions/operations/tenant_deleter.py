@@ -1,6 +1,6 @@
 """Delete tenants with all that there is of them: page by page, once nobody can add to it any more.
 
-A deletion goes on from its last step when a turn of it dies: what was deleted since is looked for again, and is gone.
+A deletion continues from its last step when a turn of it dies: what was deleted since is looked for again, and is gone.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class TenantDeleter:
     token: Callable[[], str]
     audit: AuditTrail
 
-    def work(self, *, time_limit: timedelta) -> int:
+    def carry_on(self, *, time_limit: timedelta) -> int:
         """Carry on what is open, each for its share of the time limit; how many have come to their end."""
         ends_at = self.clock.monotonic() + time_limit.total_seconds()
         waiting = self.deletions.open(limit=_MOST_OPEN)
@@ -50,13 +50,13 @@ class TenantDeleter:
             if share <= 0:
                 break
             try:
-                ended += self._carry_on(tenant, ends_at=self.clock.monotonic() + share)
-            except Exception as error:  # noqa: BLE001  one must not hold up the others; its next turn goes on
+                ended += self._delete(tenant, ends_at=self.clock.monotonic() + share)
+            except Exception as error:  # noqa: BLE001  one must not hold up the others; its next turn continues it
                 self.journal.event("deletion_failed", tenant=tenant, error=fault_of(error))
                 self.journal.count("operation_failures")
         return ended
 
-    def _carry_on(self, tenant: str, *, ends_at: float) -> bool:
+    def _delete(self, tenant: str, *, ends_at: float) -> bool:
         row, now = self.tenants.get(tenant), self.clock.now()
         if row is not None and row.status is TenantStatus.DELETING and now < self._begins_at(row):
             return False

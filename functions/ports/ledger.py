@@ -76,18 +76,9 @@ class Ledger(Protocol):
         ...
 
     def settle(
-        self,
-        job: Job,
-        event: Event,
-        *,
-        fence: int,
-        owner: str,
-        due_at: datetime,
-        now: datetime,
-        result: str = "",
-        error: str = "",
+        self, timer: Timer, event: Event, *, fence: int, owner: str, now: datetime, result: str = "", error: str = ""
     ) -> Applied | Refused:
-        """End an attempt under its fence; a held one with any token.
+        """End an attempt under its fence; a held one with any token. timer: of the retry that follows, where one does.
 
         RETRY loses against a requested cancel.
         """
@@ -98,18 +89,11 @@ class Ledger(Protocol):
         ...
 
     def extend(
-        self,
-        key: str,
-        *,
-        fence: int,
-        lease_until: datetime,
-        now: datetime,
-        scheduled_at: datetime | None = None,
-        job_id: JobId | None = None,
+        self, job_id: JobId, *, fence: int, lease_until: datetime, now: datetime, needs_id: bool = True
     ) -> LedgerRow | Refused:
         """Prolong the lease of a running attempt with this fence; its row, with the longer of both leases.
 
-        scheduled_at: when its job was to run, where that may be later. job_id: only if the row has this id; None for whichever.
+        needs_id: only if the row has this very id, and not another one of the same key.
         """
         ...
 
@@ -124,9 +108,9 @@ class Ledger(Protocol):
     def move(
         self, job_id: JobId, timer: Timer, *, owner: str, now: datetime, first: JobId | None = None
     ) -> Applied | Refused:
-        """Let a job that nobody has claimed go on as the job of this timer, and put its far row: both or neither.
+        """Let a job that nobody has claimed continue as the job of this timer, and put its far row: both or neither.
 
-        first: the job that was submitted, where that is another. Its row says by the same write under which id it goes on.
+        first: the job that was submitted, where that is another. Its row says by the same write under which id it continues.
         """
         ...
 
@@ -135,7 +119,7 @@ class Ledger(Protocol):
         ...
 
     def renew_first(self, timer: Timer, *, now: datetime) -> None:
-        """Let the row of the job that was submitted live on, which says that it goes on as this timer's job.
+        """Let the row of the job that was submitted live on, which says that it continues as this timer's job.
 
         Nothing happens when it says something else, or lives longer.
         """
@@ -144,13 +128,13 @@ class Ledger(Protocol):
     def replay(
         self, timer: Timer, *, far: Timer, job_id: str, fence: int, owner: str, now: datetime, needs_row: bool = False
     ) -> Applied | Refused:
-        """Let the job with this id go on, with this timer, that has failed before its attempt, and put a far row of it.
+        """Let the job with this id, which has failed before the attempt of this timer, continue with it, and put a far row of it.
 
         Or whose replay has not come yet, when this timer is not due later than that: the one that was placed for it
         would be dropped. The row keeps the budget of this timer from then on, for an attempt that loses its message.
-        Both or neither. far: the same attempt, due then or later: by this it goes on when nobody places it.
+        Both or neither. far: the same attempt, due then or later: by this it continues when nobody places it.
         fence: the last one that its target may have received, where its row has expired.
-        needs_row: it may have gone on before, and ended, and its row have expired since: nothing without a row.
+        needs_row: it may have continued before, and ended, and its row have expired since: nothing without a row.
         """
         ...
 
@@ -166,7 +150,7 @@ class Ledger(Protocol):
         ...
 
     def give_up(self, job_id: JobId, *, row: LedgerRow, reason: str, owner: str, now: datetime) -> Cancelled | Refused:
-        """Write the tombstone of what nobody carries on, running or not, if no transition has touched it since it was seen."""
+        """Write the tombstone of what nobody continues, running or not, if no transition has touched it since it was seen."""
         ...
 
     def request_cancel(self, job_id: JobId, *, row: LedgerRow, now: datetime) -> Applied | Refused:

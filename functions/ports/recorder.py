@@ -39,7 +39,7 @@ class PendingCounter(Protocol):
 
 
 class PulseCounter(Protocol):
-    """Counts what goes on in the stage."""
+    """Counts what happens in the stage."""
 
     def count(self, figure: Figure, tenant: str = "", *, amount: int = 1) -> None:
         """Count it now. tenant: whose it is, where it is somebody's."""
@@ -51,7 +51,7 @@ class PulseCounter(Protocol):
 
 
 class PulseStore(Protocol):
-    """What went on in the stage, by the minute. It is kept for an hour."""
+    """What happened in the stage, by the minute. It is kept for an hour."""
 
     def add(self, minute: datetime, pulse: Pulse) -> None:
         """Add to what is known of a minute."""
@@ -62,7 +62,7 @@ class PulseStore(Protocol):
         ...
 
     def pulses(self, first: datetime, last: datetime) -> dict[datetime, Pulse]:
-        """The minutes in which anything went on, in order, both ends included, as of some moment before."""
+        """The minutes in which anything happened, in order, both ends included, as of some moment before."""
         ...
 
     def named(self, minute: datetime) -> dict[str, Mapping[Figure, int]]:

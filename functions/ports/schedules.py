@@ -73,12 +73,7 @@ class ScheduleStore(Protocol):
         ...
 
     def change(
-        self,
-        stored: StoredSchedule,
-        state: ScheduleState,
-        *,
-        seen: ScheduleState | None,
-        limits: LoadLimits = NO_LIMITS,
+        self, new: StoredSchedule, state: ScheduleState, *, seen: ScheduleState | None, limits: LoadLimits = NO_LIMITS
     ) -> bool:
         """Write definition and state of a new version, both or neither, if the state is still the one that was seen.
 

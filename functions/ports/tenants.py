@@ -32,7 +32,7 @@ EVERYBODY = "~everybody"
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """Of all tenants: the number of changes so far; and the secret of the stage's job ids, empty while there is none."""
+    """The number of changes of all tenants so far; and the secret of the stage's job ids, empty while there is none."""
 
     changes: int = 0
     id_secret: bytes = field(default=b"", repr=False)

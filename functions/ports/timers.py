@@ -77,7 +77,7 @@ class TimerStore(Protocol):
 
 
 class Waker(Protocol):
-    """Wakes whoever carries operations on, between its ticks."""
+    """Wakes whoever continues operations, between its ticks."""
 
     def wake(self) -> None:
         """Ask for a turn now; the next tick comes anyway."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from functions.adapters import clients
 from functions.adapters.clients import TRIES
@@ -33,17 +34,41 @@ from functions.adapters.sqs import SqsReadyQueue
 from functions.adapters.system_clock import SystemClock
 from functions.adapters.webhook_keys import SecretsManagerWebhookKeys
 from functions.domain.wheel import Ring, Wheel
-from functions.runtime.settings import ScannerSettings, Settings, SweeperSettings
+from functions.runtime.settings import FunctionSettings, ScannerSettings, SweeperSettings
 
 _SENDERS = 8
+
+
+Store = TypeVar("Store")
+
+
+def _stored_in(table: str, make: Callable[[Table], Store]) -> cached_property[Store]:
+    """A store that is nothing but one table."""
+    return cached_property(lambda adapters: make(adapters.table(table)))
 
 
 class Adapters:
     """clock: another than that of a Lambda."""
 
-    def __init__(self, settings: Settings, *, clock: SystemClock | None = None) -> None:
+    def __init__(self, settings: FunctionSettings, *, clock: SystemClock | None = None) -> None:
         self.settings = settings
         self.clock = clock or SystemClock()
+
+    _sqs = cached_property(lambda _: clients.sqs(attempts=1))
+    _s3 = cached_property(lambda _: clients.s3())
+    _dynamodb = cached_property(lambda adapters: clients.dynamodb(adapters.clock))
+    _writer = cached_property(lambda adapters: clients.dynamodb(adapters.clock, attempts=1))
+
+    shards = _stored_in("SHARDS", DynamoDBShardStore)
+    dead_letters = _stored_in("DEAD_LETTERS", DynamoDBDeadLetters)
+    breaker_store = _stored_in("TENANTS", DynamoDBBreakerStore)
+    tenants = _stored_in("TENANTS", DynamoDBTenantStore)
+    usage_store = _stored_in("TENANTS", DynamoDBUsageStore)
+    pending_store = _stored_in("TENANTS", DynamoDBPendingStore)
+    permits = _stored_in("TENANTS", DynamoDBPermitStore)
+    operations = _stored_in("TENANTS", DynamoDBOperationStore)
+    deletions = _stored_in("TENANTS", DynamoDBDeletionStore)
+    rates = _stored_in("TENANTS", DynamoDBRateStore)
 
     @cached_property
     def wheel(self) -> Wheel:
@@ -51,21 +76,16 @@ class Adapters:
         return self.settings.wheel()
 
     @cached_property
-    def shards(self) -> DynamoDBShardStore:
-        """Leases, cursors and recorded constants."""
-        return DynamoDBShardStore(self._table("SHARDS"))
-
-    @cached_property
     def timers(self) -> DynamoDBTimerStore:
         """The far ring."""
         return DynamoDBTimerStore(
-            table=self._table("TIMERS"),
-            writer=self._table("TIMERS", client=self._writer),
+            table=self.table("TIMERS"),
+            writer=self.table("TIMERS", client=self._writer),
             wheel=self.wheel,
             clock=self.clock,
             pool=self._senders,
             marks=self.marks,
-            ledger_table=getattr(self.settings, "LEDGER_TABLE", ""),
+            ledger_table=self.settings.LEDGER_TABLE,
         )
 
     @cached_property
@@ -78,79 +98,32 @@ class Adapters:
         """The ready queues, for what comes from the far ring."""
         return self._queues(Ring.FAR)
 
-    @cached_property
-    def _sqs(self) -> Any:
-        return clients.sqs(attempts=1)
-
     def _queues(self, ring: Ring) -> SqsReadyQueue:
-        urls = self.setting("READY_QUEUE_URLS")
+        urls = self.settings.READY_QUEUE_URLS
         return SqsReadyQueue(self._sqs, urls, clock=self.clock, pool=self._senders, ring=ring)
 
     @cached_property
     def ledger(self) -> DynamoDBLedger:
         """The conditional-write table."""
         return DynamoDBLedger(
-            self._table("LEDGER"),
-            skew=self.wheel.skew,
-            dead_letters=self.dead_letters if hasattr(self.settings, "DEAD_LETTERS_TABLE") else None,
-            timers=self.timers,
+            self.table("LEDGER"), skew=self.wheel.skew, dead_letters=self.dead_letters, timers=self.timers
         )
 
     @cached_property
-    def dead_letters(self) -> DynamoDBDeadLetters:
-        """What failed for good."""
-        return DynamoDBDeadLetters(self._table("DEAD_LETTERS"))
-
-    @cached_property
-    def breaker_store(self) -> DynamoDBBreakerStore:
-        """The breakers that are not closed."""
-        return DynamoDBBreakerStore(self._table("TENANTS"))
-
-    @cached_property
-    def tenants(self) -> DynamoDBTenantStore:
-        """The rows of tenants."""
-        return DynamoDBTenantStore(self._table("TENANTS"))
-
-    @cached_property
-    def usage_store(self) -> DynamoDBUsageStore:
-        """What tenants have used."""
-        return DynamoDBUsageStore(self._table("TENANTS"))
-
-    @cached_property
-    def pending_store(self) -> DynamoDBPendingStore:
-        """How many jobs of tenants wait."""
-        return DynamoDBPendingStore(self._table("TENANTS"))
-
-    @cached_property
     def pulses(self) -> DynamoDBPulseStore:
-        """What goes on in the stage."""
+        """What happens in the stage."""
         slot = random.randrange(SPREAD)  # noqa: S311  it spreads, and keeps no secret
-        return DynamoDBPulseStore(self._table("TENANTS"), slot=slot)
-
-    @cached_property
-    def permits(self) -> DynamoDBPermitStore:
-        """Permits for calls."""
-        return DynamoDBPermitStore(self._table("TENANTS"))
+        return DynamoDBPulseStore(self.table("TENANTS"), slot=slot)
 
     @cached_property
     def audit_stream(self) -> FirehoseAuditStream:
         """Where lines of the audit trail go."""
-        return FirehoseAuditStream(clients.firehose(), self.setting("AUDIT_STREAM"), clock=self.clock)
+        return FirehoseAuditStream(clients.firehose(), self.settings.AUDIT_STREAM, clock=self.clock)
 
     @cached_property
     def payloads(self) -> S3PayloadStore:
         """Payloads too large for a row."""
         return S3PayloadStore(self._s3, self.setting("PAYLOAD_BUCKET"))
-
-    @cached_property
-    def operations(self) -> DynamoDBOperationStore:
-        """Work on many jobs at once."""
-        return DynamoDBOperationStore(self._table("TENANTS"))
-
-    @cached_property
-    def deletions(self) -> DynamoDBDeletionStore:
-        """Deletions of tenants."""
-        return DynamoDBDeletionStore(self._table("TENANTS"))
 
     @cached_property
     def exports(self) -> S3ExportStore:
@@ -159,20 +132,15 @@ class Adapters:
 
     @cached_property
     def waker(self) -> LambdaWaker:
-        """Wakes whoever carries operations on."""
+        """Wakes whoever continues operations."""
         return LambdaWaker(clients.functions(), self.setting("OPERATIONS_FUNCTION"))
-
-    @cached_property
-    def rates(self) -> DynamoDBRateStore:
-        """Until when the rates of tenants are used up."""
-        return DynamoDBRateStore(self._table("TENANTS"))
 
     @cached_property
     def schedules(self) -> DynamoDBScheduleStore:
         """Definitions and states of schedules."""
         return DynamoDBScheduleStore(
-            definition_table=self._table("SCHEDULES"),
-            state_table=self._table("SCHEDULE_STATE"),
+            definition_table=self.table("SCHEDULES"),
+            state_table=self.table("SCHEDULE_STATE"),
             # A tick and a sweep are everybody's: nobody's changes may hold them up for seconds.
             tries_of_sums=TRIES if isinstance(self.settings, ScannerSettings | SweeperSettings) else TRIES_OF_SUMS,
         )
@@ -184,28 +152,17 @@ class Adapters:
         return SecretsManagerWebhookKeys(client, self.setting("WEBHOOK_SECRET"), clock=self.clock)
 
     @cached_property
-    def _dynamodb(self) -> Any:
-        return clients.dynamodb(self.clock)
-
-    @cached_property
-    def _writer(self) -> Any:
-        return clients.dynamodb(self.clock, attempts=1)
-
-    @cached_property
     def marks(self) -> DynamoDBDayMarks:
         """Which days are a tenant's."""
-        writer = self._table("TENANTS", client=self._writer)
-        return DynamoDBDayMarks(self._table("TENANTS"), writer=writer, pool=self._senders)
-
-    @cached_property
-    def _s3(self) -> Any:
-        return clients.s3()
+        writer = self.table("TENANTS", client=self._writer)
+        return DynamoDBDayMarks(self.table("TENANTS"), writer=writer, pool=self._senders)
 
     @cached_property
     def _senders(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(_SENDERS, thread_name_prefix="send")
 
-    def _table(self, name: str, *, client: Any = None) -> Table:
+    def table(self, name: str, *, client: Any = None) -> Table:
+        """A table of the stage, by the beginning of its setting's name."""
         return Table(client or self._dynamodb, self.setting(f"{name}_TABLE"))
 
     def setting(self, name: str) -> Any:

@@ -24,14 +24,14 @@ _LEAST = 0.001
 
 
 class OutOfTime(BaseException):
-    """The time is up. No Exception: what catches those, to go on with the next one, must not catch this."""
+    """The time is up. No Exception: what catches those, to continue with the next one, must not catch this."""
 
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
     """Raise OutOfTime in the body when it takes longer, wherever it is by then: as if its process had died there.
 
-    By SIGALRM, which only the main thread receives: in another one there is no limit. A timer that runs already goes on.
+    By SIGALRM, which only the main thread receives: in another one there is no limit. A timer that runs already continues.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Annotated, Any, Self
 
@@ -18,30 +18,20 @@ from functions.domain.tenants.access import check_pattern
 from functions.domain.tenants.plan import Limits, read_limits
 from functions.domain.wheel import Wheel
 
-_Urls = Annotated[
-    tuple[str, ...],
-    BeforeValidator(lambda value: tuple(from_json(value)) if isinstance(value, str) else value),
-    Field(min_length=len(Priority), max_length=len(Priority)),
-]
-_Networks = Annotated[
-    tuple[Network, ...],
-    BeforeValidator(lambda value: parse_networks(from_json(value)) if isinstance(value, str) else value),
-]
-
 _PATTERNS = TypeAdapter(tuple[str, ...])
-_Targets = Annotated[
-    AllowedTargets,
-    BeforeValidator(lambda value: AllowedTargets(_PATTERNS.validate_json(value)) if isinstance(value, str) else value),
-]
 
 
+def _written(read: Callable[[str], Any]) -> BeforeValidator:
+    """A setting that the environment has as a text."""
+    return BeforeValidator(lambda value: read(value) if isinstance(value, str) else value)
+
+
+_Urls = Annotated[tuple[str, ...], _written(from_json), Field(min_length=len(Priority), max_length=len(Priority))]
+_Networks = Annotated[tuple[Network, ...], _written(lambda text: parse_networks(from_json(text)))]
+_Targets = Annotated[AllowedTargets, _written(lambda text: AllowedTargets(_PATTERNS.validate_json(text)))]
 _Principals = Annotated[
-    tuple[str, ...],
-    BeforeValidator(
-        lambda value: tuple(map(check_pattern, _PATTERNS.validate_json(value))) if isinstance(value, str) else value
-    ),
+    tuple[str, ...], _written(lambda text: tuple(map(check_pattern, _PATTERNS.validate_json(text))))
 ]
-
 
 _LIMITS = TypeAdapter(dict[str, dict[str, Any]])
 
@@ -60,7 +50,7 @@ _Plans = Annotated[Mapping[str, Limits], BeforeValidator(_read_plans)]
 
 
 class Settings(BaseModel):
-    """What every Lambda gets: the constants of its stage."""
+    """The constants of a stage."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -89,28 +79,24 @@ class Settings(BaseModel):
         )
 
 
-class _PlacingSettings(Settings):
+class FunctionSettings(Settings):
+    """What every Lambda gets beside the constants: the plans, the tables and the queues of its stage."""
+
     PLANS: _Plans
     TIMERS_TABLE: str
     TENANTS_TABLE: str
     SHARDS_TABLE: str
-    READY_QUEUE_URLS: _Urls
-
-
-class _AuditedSettings(Settings):
-    AUDIT_STREAM: str
-
-
-class _ScheduleSettings(_PlacingSettings):
     LEDGER_TABLE: str
     SCHEDULES_TABLE: str
     SCHEDULE_STATE_TABLE: str
+    DEAD_LETTERS_TABLE: str
+    READY_QUEUE_URLS: _Urls
+    AUDIT_STREAM: str
 
 
-class ApiSettings(_ScheduleSettings, _AuditedSettings):
+class ApiSettings(FunctionSettings):
     """The submission API."""
 
-    DEAD_LETTERS_TABLE: str
     PAYLOAD_BUCKET: str
     WEBHOOK_SECRET: str
     ALLOWED_TARGETS: _Targets
@@ -121,10 +107,9 @@ class ApiSettings(_ScheduleSettings, _AuditedSettings):
     JWT_TENANT_CLAIM: str
 
 
-class WorkerSettings(_ScheduleSettings, _AuditedSettings):
+class WorkerSettings(FunctionSettings):
     """The worker."""
 
-    DEAD_LETTERS_TABLE: str
     PAYLOAD_BUCKET: str
     WEBHOOK_SECRET: str
     ALLOWED_TARGETS: _Targets
@@ -132,37 +117,26 @@ class WorkerSettings(_ScheduleSettings, _AuditedSettings):
     LAG_OBJECTIVE_MS: Annotated[int, Field(ge=1)]
 
 
-class ScannerSettings(_ScheduleSettings, _AuditedSettings):
+class ScannerSettings(FunctionSettings):
     """The scanner."""
 
-    DEAD_LETTERS_TABLE: str
     READY_CAPACITY: Annotated[int, Field(ge=1)]
 
 
-class SweeperSettings(_ScheduleSettings, _AuditedSettings):
+class SweeperSettings(FunctionSettings):
     """The sweeper."""
 
-    DEAD_LETTERS_TABLE: str
     AUDIT_SAMPLE: Annotated[float, Field(ge=0, le=1)]
     READY_CAPACITY: Annotated[int, Field(ge=1)]
     SHED_AFTER_SECONDS: Annotated[int, Field(ge=60)]
 
 
-class OperationsSettings(_PlacingSettings, _AuditedSettings):
+class OperationsSettings(FunctionSettings):
     """The executor of operations."""
 
-    LEDGER_TABLE: str
-    SCHEDULES_TABLE: str
-    SCHEDULE_STATE_TABLE: str
-    DEAD_LETTERS_TABLE: str
     PAYLOAD_BUCKET: str
     LONGEST_TIMEOUT_SECONDS: Annotated[int, Field(ge=1, le=900)]
 
 
-class DeadLettersSettings(_PlacingSettings, _AuditedSettings):
+class DeadLettersSettings(FunctionSettings):
     """The consumer of the dead-letter queues."""
-
-    LEDGER_TABLE: str
-    DEAD_LETTERS_TABLE: str
-    SCHEDULES_TABLE: str
-    SCHEDULE_STATE_TABLE: str

@@ -23,7 +23,7 @@ def without_texts(handler: LambdaHandler) -> LambdaHandler:
     def handle(event: Any, context: Any) -> Any:
         try:
             return handler(event, context)
-        except Exception as error:  # noqa: BLE001  it goes on, under another name
+        except Exception as error:  # noqa: BLE001  it is raised again, under another name
             logger.error("invocation_failed", extra={"error": fault_of(error), "places": places_of(error)})
             # Not from the error: Lambda logs a cause with its text.
             raise InvocationFailed(fault_of(error)) from None

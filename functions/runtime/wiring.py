@@ -13,7 +13,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from functions.adapters.dynamodb.tenant_data import StoredRemains, Tables
+from functions.adapters.dynamodb.tenant_data import StoredRemains
 from functions.adapters.system_clock import SystemClock
 from functions.adapters.targets.address_check import AddressCheck
 from functions.adapters.targets.allowed import AllowedCaller
@@ -23,7 +23,7 @@ from functions.ports.recorder import AuditTrail, Journal
 from functions.runtime.adapters import Adapters
 from functions.runtime.container import Built, Container
 from functions.runtime.observability import PowertoolsJournal
-from functions.runtime.settings import Settings
+from functions.runtime.settings import FunctionSettings
 from functions.services.stage.conditions import KnownConditions
 from functions.services.telemetry.audit_trail import Trail
 from functions.services.telemetry.pulse import PulseTally
@@ -33,6 +33,11 @@ from functions.services.tenants.plans import KnownPlans
 _BATCH = 10
 _JOB_IDENTITY_BYTES = 8
 """Their checks distinguish jobs, too, unless they are due in the same millisecond: of those, 2^32 of a tenant have two alike."""
+
+
+def _shared(name: str, wanted: type[Built]) -> cached_property[Built]:
+    """The part of this name, as all have it that are built."""
+    return cached_property(lambda wiring: wiring.part(name, wanted))
 
 
 class FlushedJournal(Journal, Protocol):
@@ -50,9 +55,14 @@ class Wiring(Adapters):
     than those of a Lambda.
     """
 
+    plans = _shared("plans", KnownPlans)
+    conditions = _shared("conditions", KnownConditions)
+    tally = _shared("tally", Tally)
+    pulse = _shared("pulse", PulseTally)
+
     def __init__(
         self,
-        settings: Settings,
+        settings: FunctionSettings,
         *,
         parts: Mapping[str, type] = MappingProxyType({}),
         handlers: Mapping[str, Handler] = MappingProxyType({}),
@@ -74,21 +84,6 @@ class Wiring(Adapters):
         assert isinstance(part, wanted)
         return part
 
-    @property
-    def plans(self) -> KnownPlans:
-        """What each tenant may do."""
-        return self.part("plans", KnownPlans)
-
-    @property
-    def tally(self) -> Tally:
-        """Counts what tenants use."""
-        return self.part("tally", Tally)
-
-    @property
-    def pulse(self) -> PulseTally:
-        """Counts what goes on in this process."""
-        return self.part("pulse", PulseTally)
-
     @cached_property
     def audit(self) -> AuditTrail:
         """Keeps what has happened."""
@@ -99,25 +94,18 @@ class Wiring(Adapters):
         """All that is stored of tenants."""
         return StoredRemains(
             s3=self._s3,
-            tables=Tables(
-                timer_rows=self._table("TIMERS"),
-                ledger_rows=self._table("LEDGER"),
-                schedule_rows=self._table("SCHEDULES"),
-                state_rows=self._table("SCHEDULE_STATE"),
-                tenant_rows=self._table("TENANTS"),
-                dead_letter_rows=self._table("DEAD_LETTERS"),
-            ),
             bucket=self.setting("PAYLOAD_BUCKET"),
+            timer_rows=self.table("TIMERS"),
+            ledger_rows=self.table("LEDGER"),
+            schedule_rows=self.table("SCHEDULES"),
+            state_rows=self.table("SCHEDULE_STATE"),
+            tenant_rows=self.table("TENANTS"),
+            dead_letter_rows=self.table("DEAD_LETTERS"),
             wheel=self.wheel,
             clock=self.clock,
             plans=self.plans,
             marks=self.marks,
         )
-
-    @property
-    def conditions(self) -> KnownConditions:
-        """How the stage stands."""
-        return self.part("conditions", KnownConditions)
 
     @cached_property
     def targets(self) -> AllowedCaller:
@@ -125,16 +113,6 @@ class Wiring(Adapters):
         guard = AddressCheck(self.setting("ALLOWED_NETWORKS"))
         caller = TargetCaller(self._handlers, clock=self.clock, guard=guard, keys=self.webhook_keys)
         return AllowedCaller(caller, allowed=self.setting("ALLOWED_TARGETS"))
-
-    @property
-    def lag_objective(self) -> timedelta:
-        """How late an attempt may begin."""
-        return timedelta(milliseconds=self.setting("LAG_OBJECTIVE_MS"))
-
-    @property
-    def capacity(self) -> int:
-        """Jobs that a ready queue may hold."""
-        return self.setting("READY_CAPACITY")
 
     def confirm(self) -> None:
         """Check the constants against those recorded at the first deploy. Raises WheelChanged."""
@@ -199,13 +177,11 @@ jitter = random.random
 _SAME = (
     "audit",
     "breaker_store",
-    "capacity",
     "clock",
     "dead_letters",
     "deletions",
     "exports",
     "journal",
-    "lag_objective",
     "ledger",
     "operations",
     "payloads",
@@ -227,14 +203,16 @@ _SAME = (
 
 _GIVEN: Mapping[str, Callable[[Wiring], Any]] = {
     **{name: attrgetter(name) for name in _SAME},
+    "capacity": attrgetter("settings.READY_CAPACITY"),
     "id_secret": attrgetter("plans.id_secret"),
     "identity": lambda _: job_identity,
     "jitter": lambda _: jitter,
+    "lag_objective": lambda wiring: timedelta(milliseconds=wiring.setting("LAG_OBJECTIVE_MS")),
     "marked_since": attrgetter("conditions.marked_since"),
     "pending": attrgetter("tally"),
     "side_by_side": attrgetter("map_side_by_side"),
     "skew": attrgetter("wheel.skew"),
-    "stage_plans": lambda wiring: wiring.setting("PLANS"),
+    "stage_plans": attrgetter("settings.PLANS"),
     "token": lambda _: token,
     "usage": attrgetter("tally"),
 }

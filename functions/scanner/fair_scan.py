@@ -1,7 +1,7 @@
 """One class of a shard, round by round: the stream of all tenants, and turns of those that have more than their quantum.
 
 The cursor of the stream passes over a tenant that has a turn of its own, whose rows lie behind that tenant's own cursor
-until it has caught up. No cursor ever passes a row that is neither sent nor buried.
+until it has caught up. No cursor ever passes a row that is neither sent nor kept as a dead letter.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from functions.domain.wheel import Wheel
 from functions.ports.tenants import TenantPlans
 from functions.ports.timers import Page, StoredTimer
 from functions.scanner.budgets import Budgets
-from functions.scanner.pages import PAGE
+from functions.scanner.pages import PAGE, position_behind
 from functions.scanner.promote import Promoter
 from functions.scanner.renew import Renewer
 from functions.scanner.tick import Tick
@@ -50,7 +50,7 @@ class _ClassScan:
     """Scans a class in one tick."""
 
     def __init__(self, parts: FairScan, tick: Tick, priority: Priority, *, horizon: int) -> None:
-        cursor = tick.cursor_of(priority)
+        cursor = tick.cursors[priority]
         self._parts = parts
         self._tick = tick
         self._priority = priority
@@ -112,10 +112,8 @@ class _ClassScan:
         renewed = self._parts.renewer.renew(mine)
         self._tick.buried += renewed.buried
         failed = min(renewed.failed, default=None)
-        to = Position(self._wheel.next_bucket(at.bucket))
-        if failed is not None or not page.is_last:
-            passed = [row.key for row in page.rows if failed is None or row.key < failed]
-            to = Position(at.bucket, max(passed, default=at.key))
+        behind = position_behind(page, at, wheel=self._wheel)
+        to = behind if failed is None else _position_before(failed, page.rows, at)
         if name == STREAM:
             self._at = to
         else:
@@ -144,7 +142,7 @@ class _ClassScan:
         """One bucket, from the cursor to its end; whether it has got there, or to a tenant that holds it up."""
         bucket, counts = self._at.bucket, Counter[str]()
         while self._at.bucket == bucket <= self._horizon:
-            if not self._may_go_on():
+            if not self._may_continue():
                 return False
             page = self._tick.pages.read(self._at, self._priority)
             picked = self._pick(page, counts)
@@ -178,21 +176,19 @@ class _ClassScan:
                     return picked
                 is_held, is_over = shares[tenant].is_held, counts[tenant] >= shares[tenant].grant
                 if is_over and len(self._own) < MAX_OWN:
-                    self._leave(tenant, picked.passed, is_held=is_held)
-                    picked.left.append(tenant)
+                    self._leave(tenant, picked, is_held=is_held)
                 elif is_over and not is_held:
                     picked.is_cut = True
                     return picked
                 else:
-                    # Of a paused tenant too, where there is no room: holding the stream up would stop everybody.
+                    # Rows of a paused tenant too, where there is no room: holding the stream up would stop everybody.
                     picked.rows.append(row)
                     counts[tenant] += 1
             picked.passed = row.key
         has_room = len(self._own) < MAX_OWN and not page.is_last
         if has_room and counts[tenant] and tenant not in self._own and counts[tenant] >= shares[tenant].grant:
             # Whatever more it has would be read for nothing.
-            self._leave(tenant, picked.passed, is_held=False)
-            picked.left.append(tenant)
+            self._leave(tenant, picked, is_held=False)
         if tenant in self._own:
             picked.passed = owner_bounds(self._priority, tenant)[1]
         return picked
@@ -201,23 +197,23 @@ class _ClassScan:
         if tenant == NO_TENANT:
             return _Share(inf)
         plan = self._plans.of(tenant)
-        # A cap is held where a tenant has a cursor of its own. Without room for that it would never go on.
+        # A cap is held where a tenant has a cursor of its own. Without room for that it would never be served.
         leaves = plan.is_paused or (plan.has_rate and len(self._own) < MAX_OWN)
         return _Share(
             0 if leaves else grant(self._quantum, plan.weight), is_held=plan.is_paused, is_gone=plan.is_deleted
         )
 
-    def _leave(self, tenant: str, passed: str, *, is_held: bool) -> None:
+    def _leave(self, tenant: str, picked: _Picked, *, is_held: bool) -> None:
         start = owned_prefix(self._priority, tenant)
-        self._own[tenant] = OwnCursor(Position(self._at.bucket, max(passed, start)), is_held=is_held)
+        self._own[tenant] = OwnCursor(Position(self._at.bucket, max(picked.passed, start)), is_held=is_held)
+        picked.left.append(tenant)
 
     def _stop_before(self, refused: str, rows: Sequence[StoredTimer], *, left: Sequence[str]) -> None:
         """The cursor goes no further than the first row that was refused. Who left the stream behind it is in it again."""
         for tenant in left:
             if self._own[tenant].at.key >= refused:
                 del self._own[tenant]
-        passed = max((row.key for row in rows if row.key < refused), default=self._at.key)
-        self._at = Position(self._at.bucket, passed)
+        self._at = _position_before(refused, rows, self._at)
 
     def _own_turn(self, tenant: str) -> bool:
         """A quantum of one tenant, and what a turn that was cut off has left over; whether it is used, or nothing is due."""
@@ -230,7 +226,7 @@ class _ClassScan:
         plan = self._plans.of(tenant)
         deficit = own.deficit or grant(self._quantum, plan.weight)
         while deficit and own.at.bucket <= self._horizon:
-            if not self._may_go_on():
+            if not self._may_continue():
                 self._own[tenant] = own._replace(deficit=deficit)
                 return False
             limit = min(PAGE, deficit if self._left is None else min(deficit, self._left))
@@ -238,8 +234,7 @@ class _ClassScan:
             rows = self._parts.promoter.with_bookings(tenant, plan, page.rows) if plan.has_rate else page.rows
             refused = self._promote(rows)
             if refused is not None:
-                passed = max((row.key for row in rows if row.key < refused), default=own.at.key)
-                self._own[tenant] = own._replace(at=Position(own.at.bucket, passed))
+                self._own[tenant] = own._replace(at=_position_before(refused, rows, own.at))
                 return False
             if len(rows) < len(page.rows):
                 # Its rate is used up as far as this tick reaches.
@@ -248,11 +243,7 @@ class _ClassScan:
                 self._record()
                 return True
             deficit -= len(page.rows)
-            bucket = own.at.bucket
-            own = OwnCursor(
-                Position(self._wheel.next_bucket(bucket)) if page.is_last else Position(bucket, page.rows[-1].key)
-            )
-            self._own[tenant] = own
+            own = self._own[tenant] = OwnCursor(position_behind(page, own.at, wheel=self._wheel))
             self._record()
         return True
 
@@ -267,7 +258,7 @@ class _ClassScan:
                 self._stopped_by = EVERYBODY_PAUSED
         return not self._stopped_by
 
-    def _may_go_on(self) -> bool:
+    def _may_continue(self) -> bool:
         if self._left == 0:
             self._stopped_by = USED_UP
         elif not self._tick.has_time(self._priority):
@@ -321,3 +312,8 @@ class _Picked:
     rows: list[StoredTimer] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
     is_cut: bool = False
+
+
+def _position_before(key: str, rows: Sequence[StoredTimer], at: Position) -> Position:
+    """The last of these rows before a key; where there is none, the position at which they were read."""
+    return Position(at.bucket, max((row.key for row in rows if row.key < key), default=at.key))

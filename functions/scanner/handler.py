@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import asdict
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.domain.errors import InvalidInput
 from functions.domain.instants import parse_instant
-from functions.runtime.observability import logger
+from functions.runtime.entry_point import entry_point, time_left
 from functions.runtime.settings import ScannerSettings
-from functions.runtime.uncaught import without_texts
 from functions.runtime.wiring import Wiring
 from functions.scanner.fair_scan import FairScan
 from functions.scanner.parts import PARTS
@@ -26,30 +25,17 @@ scanner = wiring.build(Scanner, fair_scan=wiring.build(FairScan, promoter=promot
 rewinder = wiring.build(Rewinder)
 
 
-@logger.inject_lambda_context
-@without_texts
+@entry_point(wiring)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Entry point of the Lambda function; the rule's target gives `{"shard": n}`, an operator `{"rewind_to": instant}`."""
-    try:
-        if "rewind_to" in event:
-            return _rewind(event["rewind_to"])
-        time_limit = timedelta(milliseconds=context.get_remaining_time_in_millis())
-        report = scanner.scan(event["shard"], time_limit=time_limit)
-    finally:
-        wiring.flush()
-    return {
-        "shard": report.shard,
-        "sent": report.sent,
-        "alarms_due": report.handled,
-        "buried": report.buried,
-        "stopped_by": report.stopped_by,
-    }
+    if "rewind_to" in event:
+        return _rewind(event["rewind_to"])
+    return scanner.scan(event["shard"], time_limit=time_left(context)).summary
 
 
 def _rewind(to: str) -> dict[str, Any]:
     try:
-        rewound = rewinder.rewind(parse_instant(to))
+        return asdict(rewinder.rewind(parse_instant(to)))
     except InvalidInput as error:
         # For whoever asked: raised, it would be an error of the function, and its text would be hidden.
         return {"refused": str(error)}
-    return {"rewound": rewound.rewound, "left": rewound.left}

@@ -30,7 +30,9 @@ class Leases:
         """Take a shard; None while another scanner has it."""
         return self.shards.acquire(shard, owner=self.token(), now=now, lease_until=now + LEASE, skew=self.wheel.skew)
 
-    def checkpoint(self, lease: ShardLease, cursors: Cursors, *, is_last: bool, next_alarm: Position | None) -> bool:
+    def checkpoint(
+        self, lease: ShardLease, cursors: Cursors, *, is_last: bool, next_alarm: Position | None = None
+    ) -> bool:
         """Record cursors, and give the shard back where it is the last; False when another scanner has taken it over."""
         lease_until = None if is_last else self.clock.now() + LEASE
         # What is passed is not read again: should this tick die, nobody else reports how it ended.

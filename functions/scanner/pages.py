@@ -5,6 +5,7 @@ from __future__ import annotations
 from functions.domain.far_ring.cursor import Position
 from functions.domain.far_ring.timer_key import class_bounds
 from functions.domain.jobs.job import Priority
+from functions.domain.wheel import Wheel
 from functions.ports.timers import Page, TimerStore
 
 PAGE = 500
@@ -44,3 +45,10 @@ class Pages:
         page = self._timers.read(at.bucket, self._shard, after=after, limit=limit)
         rows = [row for row in page.rows if row.key < end]
         return Page(rows, is_last=page.is_last or len(rows) < len(page.rows))
+
+
+def position_behind(page: Page, at: Position, *, wheel: Wheel) -> Position:
+    """The position behind a page that was read at another."""
+    if page.is_last:
+        return Position(wheel.next_bucket(at.bucket))
+    return Position(at.bucket, page.rows[-1].key if page.rows else at.key)

@@ -10,9 +10,8 @@ from functions.scanner.fair_scan import FairScan
 from functions.scanner.leases import Leases
 from functions.scanner.promote import Promoter
 from functions.scanner.renew import Renewer
-from functions.scanner.report import TickNotes
-from functions.scanner.row_burier import RowBurier
 from functions.scanner.schedule_alarms import ScheduleAlarms
+from functions.scanner.unsendable_rows import UnsendableRows
 
 PARTS: Mapping[str, type] = MappingProxyType(
     {
@@ -22,7 +21,6 @@ PARTS: Mapping[str, type] = MappingProxyType(
         "leases": Leases,
         "promoter": Promoter,
         "renewer": Renewer,
-        "row_burier": RowBurier,
-        "tick_notes": TickNotes,
+        "unsendable": UnsendableRows,
     }
 )

@@ -12,7 +12,7 @@ from functions.ports.clock import Clock
 from functions.ports.ready_queue import ReadyQueue
 from functions.ports.recorder import Journal
 from functions.ports.timers import StoredTimer
-from functions.scanner.row_burier import RowBurier
+from functions.scanner.unsendable_rows import UnsendableRows
 from functions.services.far_ring.pacer import Pacer
 
 
@@ -33,30 +33,28 @@ class Promoter:
     clock: Clock
     ready: ReadyQueue
     pacer: Pacer
-    row_burier: RowBurier
+    unsendable: UnsendableRows
     journal: Journal
 
     def promote(self, rows: Sequence[StoredTimer], *, shard: int) -> Promoted:
-        """Send the timers of these rows. What cannot be sent at all is buried."""
+        """Send the timers of these rows. What cannot be sent at all is kept as a dead letter."""
+        sent: list[str] = []
         unsent: set[str] = set()
-        buried = [self.row_burier.bury(row, row.fault) for row in rows if row.timer is None and row.alarm is None]
-        sendable = {id(row.timer): row for row in rows if row.timer is not None}
-        rejected = self.ready.send([row.timer for row in sendable.values() if row.timer is not None])
-        for rejection in rejected:
-            row = sendable[id(rejection.timer)]
-            if rejection.is_permanent:
-                buried.append(self.row_burier.bury(row, rejection.reason))
+        buried = self.unsendable.keep_unreadable(rows)
+        sendable = [(row, row.timer) for row in rows if row.timer is not None]
+        # By object: two timers of a batch may be equal.
+        rejected = {id(rejection.timer): rejection for rejection in self.ready.send([timer for _, timer in sendable])}
+        for row, timer in sendable:
+            rejection = rejected.get(id(timer))
+            if rejection is None:
+                sent.append(str(job_id_of(timer.job)))
+            elif rejection.is_permanent:
+                buried += self.unsendable.keep(row, rejection.reason)
             else:
                 unsent.add(row.key)
-        kept = {id(rejection.timer) for rejection in rejected}
-        sent_ids = [
-            str(job_id_of(row.timer.job))
-            for number, row in sendable.items()
-            if row.timer is not None and number not in kept
-        ]
-        if sent_ids:
-            self.journal.event("promoted", shard=shard, job_ids=sent_ids)
-        return Promoted(sent=len(sendable) - len(rejected), unsent=unsent, buried=sum(buried))
+        if sent:
+            self.journal.event("promoted", shard=shard, job_ids=sent)
+        return Promoted(sent=len(sent), unsent=unsent, buried=buried)
 
     def with_bookings(self, tenant: str, plan: TenantPlan, rows: Sequence[StoredTimer]) -> Sequence[StoredTimer]:
         """The first rows of a tenant whose rate is capped, as they may go out now, each timer with its booking.

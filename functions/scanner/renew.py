@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from functions.domain.jobs.claims import lost_attempt
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import first_identity, job_id_of
-from functions.domain.jobs.reviving import lost_attempt
 from functions.domain.wheel import FAR_MARGIN, Wheel
 from functions.ports.clock import Clock
 from functions.ports.ledger import Ledger, Refused
 from functions.ports.recorder import Journal
 from functions.ports.timers import StoredTimer
-from functions.scanner.row_burier import RowBurier
+from functions.scanner.unsendable_rows import UnsendableRows
 from functions.services.far_ring.placer import Placer
 
 
@@ -34,15 +34,15 @@ class Renewer:
     clock: Clock
     ledger: Ledger
     placer: Placer
-    row_burier: RowBurier
+    unsendable: UnsendableRows
     journal: Journal
 
     def renew(self, rows: Sequence[StoredTimer]) -> Renewed:
         """Put rows that wait into a bucket that comes.
 
-        An alarm needs it not: a chain whose alarm is gone is carried on by the sweep.
+        An alarm is not renewed: the sweep carries on a chain whose alarm is gone.
         """
-        buried = sum(self.row_burier.bury(row, row.fault) for row in rows if row.timer is None and row.alarm is None)
+        buried = self.unsendable.keep_unreadable(rows)
         now = self.clock.now()
         until = now + self.wheel.guard + FAR_MARGIN
         waiting: dict[str, Timer] = {}
@@ -55,7 +55,7 @@ class Renewer:
         return Renewed(failed, buried)
 
     def _what_waits(self, timer: Timer, *, until: datetime, now: datetime) -> Timer | None:
-        """Its attempt, whose ledger row lives longer for it; None where its job has ended or gone on.
+        """Its attempt, whose ledger row lives longer for it; None where its job has ended, or is at a later one.
 
         A later attempt, where that has lost its message: this row may be all that is left of the job. Its ledger row is
         not reported as waiting, for then a tick that dies before it is placed would leave nothing that is overdue.

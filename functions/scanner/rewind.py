@@ -6,7 +6,6 @@ rows of the far ring are still there, because promotion writes nothing to them; 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -17,8 +16,7 @@ from functions.domain.jobs.claims import TIMER_LIFE
 from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
 from functions.ports.recorder import Journal
-from functions.ports.shards import ShardStore
-from functions.scanner.leases import LEASE
+from functions.scanner.leases import Leases
 
 
 @dataclass(slots=True)
@@ -31,16 +29,15 @@ class RewindReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewinder:
-    """Rewinds the shards of a stage. token: a fresh owner token."""
+    """Rewinds the shards of a stage."""
 
     wheel: Wheel
     clock: Clock
-    shards: ShardStore
+    leases: Leases
     journal: Journal
-    token: Callable[[], str]
 
     def rewind(self, to: datetime) -> RewindReport:
-        """Let every shard go on from the bucket of an instant; a cursor that is older stays where it is.
+        """Let every shard continue from the bucket of an instant; a cursor that is older stays where it is.
 
         Repeating it is safe. Raises InvalidInput for an instant that has not come, or whose rows may have expired.
         """
@@ -58,10 +55,10 @@ class Rewinder:
 
     def _rewind(self, shard: int, to: datetime) -> bool:
         now = self.clock.now()
-        lease = self.shards.acquire(shard, owner=self.token(), now=now, lease_until=now + LEASE, skew=self.wheel.skew)
+        lease = self.leases.acquire(shard, now=now)
         if lease is None:
             return False
-        bucket = self.wheel.bucket_of(to)
         # A shard that was never scanned starts some time back anyway.
         cursors = lease.cursors or first_cursors(self.wheel.first_bucket(now=now))
-        return self.shards.checkpoint(lease, set_back(cursors, bucket), lease_until=None)
+        rewound = set_back(cursors, self.wheel.bucket_of(to))
+        return self.leases.checkpoint(lease, rewound, is_last=True)

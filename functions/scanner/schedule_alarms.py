@@ -47,11 +47,11 @@ class ScheduleAlarms:
         current = {index: alarm for index, alarm in enumerate(alarms) if self._is_current(alarm, stored)}
         costly: set[str] = set()
         asked = self._to_ask(current, stored, costly, ends_at=min(ends_at, self._a_while()))
-        states = self._states([current[index] for index in asked])
+        states = self.schedules.states([_key(current[index]) for index in asked]) if asked else {}
         chains: dict[int, Chain] = {}
         carried = dict.fromkeys(range(len(alarms)), Carried.ON)
         for index, alarm in current.items():
-            link = _link_of(alarm, states[_key(alarm)]) if _key(alarm) in states else alarm.link
+            link = _link_of(alarm, states.get(_key(alarm)))
             if asked.get(index):
                 carried[index] = Carried.ASIDE
             elif alarm.tenant in costly:
@@ -94,7 +94,7 @@ class ScheduleAlarms:
         *,
         ends_at: float,
     ) -> dict[int, bool]:
-        """Those whose truth may have gone on meanwhile; whether each was set aside. costly: gets the tenants of those."""
+        """Those whose schedule may have advanced meanwhile; whether each was set aside. costly: gets the tenants of those."""
         found: dict[int, bool] = {}
         for index, alarm in alarms.items():
             if alarm.tenant in costly:
@@ -111,12 +111,6 @@ class ScheduleAlarms:
                 costly.add(alarm.tenant)
                 found[index] = True
         return found
-
-    def _states(self, alarms: Sequence[ScheduleAlarm]) -> Mapping[str, ScheduleState | None]:
-        """Their states; None where there is none."""
-        keys = [_key(alarm) for alarm in alarms]
-        found = self.schedules.states(keys) if keys else {}
-        return {key: found.get(key) for key in keys}
 
     def _repeats_itself(self, alarm: ScheduleAlarm, schedule: Schedule) -> bool:
         """Whether all that it leads to has the same keys as when it was handled before, so that no second chain can begin.
@@ -137,11 +131,11 @@ class ScheduleAlarms:
 
 
 def _link_of(alarm: ScheduleAlarm, state: ScheduleState | None) -> Link | None:
-    """Where the chain of an alarm goes on; None when another alarm does it."""
+    """The link from which the chain of an alarm continues; None when another alarm does it."""
     if state is None:
-        return alarm.link  # a read that is behind: the advance knows better
+        return alarm.link  # not asked for, or a read that is behind: the advance knows better
     if state.version != alarm.version:
-        # Of an earlier one the same is true.
+        # The same is true of an earlier one.
         return alarm.link if state.version < alarm.version else None
     if state.link is None:
         return None

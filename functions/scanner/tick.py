@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from functions.domain.far_ring.cursor import ClassCursor, Cursors, Position
 from functions.domain.jobs.job import Priority
 from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
-from functions.ports.recorder import Journal
 from functions.ports.shards import ShardLease
 from functions.ports.timers import StoredTimer
-from functions.scanner.due_alarms import OUT_OF_TIME, AlarmService, DueAlarms
 from functions.scanner.leases import Leases
+from functions.scanner.owed_alarms import OwedAlarms
 from functions.scanner.pages import Pages
 from functions.scanner.promote import Promoted
+
+OUT_OF_TIME = "80 % of the time limit is used"
 
 CHECKPOINT_SENDS = 2_000
 CHECKPOINT_SECONDS = 5.0
@@ -38,65 +39,56 @@ class TakenOver(Exception):
     """Another scanner has the shard, and records how far it comes."""
 
 
+@dataclass(slots=True, kw_only=True)
 class Tick:
     """cursors: as the tick before has left them. ends_at: monotonic (s).
 
-    budgets: as they were read when something was there to promote. sent, handled, buried: what it did.
+    budgets: as they were read when something was there to promote. sent, handled, buried: what it did. owed: alarms that it
+    has passed. _unrecorded: what it has sent and handled since the last checkpoint.
     """
 
-    def __init__(
-        self,
-        lease: ShardLease,
-        cursors: Cursors,
-        *,
-        wheel: Wheel,
-        clock: Clock,
-        leases: Leases,
-        pages: Pages,
-        alarms: AlarmService,
-        journal: Journal,
-        ends_at: float,
-    ) -> None:
-        self.shard = lease.shard
-        self.cursors = cursors
-        self.pages = pages
-        self.budgets: Mapping[Priority, int] | None = None
-        self.sent = 0
-        self.handled = 0
-        self.buried = 0
-        self._wheel = wheel
-        self._clock = clock
-        self._leases = leases
-        self._lease = lease
-        self._began_at = clock.monotonic()
-        self._ends_at = ends_at
-        self._checkpointed_at = self._began_at
-        self._unrecorded = 0
-        self._renews_until: dict[Priority, float] = {}
-        self._next_alarm: Position | None = None
-        self._due_alarms = DueAlarms(
-            self,
-            pages,
-            alarms,
-            dict(cursors),
-            wheel=wheel,
-            clock=clock,
-            journal=journal,
-            ends_at=ends_at,
-            is_careful=lease.has_died,
-            died_at=lease.died_at,
-        )
+    lease: ShardLease
+    cursors: Cursors
+    wheel: Wheel
+    clock: Clock
+    leases: Leases
+    pages: Pages
+    ends_at: float
+    budgets: Mapping[Priority, int] | None = None
+    sent: int = 0
+    handled: int = 0
+    buried: int = 0
+    owed: OwedAlarms = field(init=False)
+    _began_at: float = field(init=False)
+    _checkpointed_at: float = field(init=False)
+    _unrecorded: int = 0
+    _renews_until: dict[Priority, float] = field(default_factory=dict[Priority, float])
+    _next_alarm: Position | None = None
+
+    def __post_init__(self) -> None:
+        self.owed = OwedAlarms.of_earlier_ticks(self.cursors, died_at=self.lease.died_at)
+        self._began_at = self._checkpointed_at = self.clock.monotonic()
+
+    @property
+    def shard(self) -> int:
+        """The shard that it scans."""
+        return self.lease.shard
+
+    @property
+    def is_careful(self) -> bool:
+        """Whether the tick before has died, perhaps of an alarm."""
+        return self.lease.has_died
 
     def has_time(self, priority: Priority) -> bool:
         """Whether a class has time left: each keeps a share of the tick for those below it. Raises Stopped."""
-        now = self._clock.monotonic()
-        if now >= self._ends_at:
+        now = self.clock.monotonic()
+        if now >= self.ends_at:
             raise Stopped(OUT_OF_TIME)
         return now < self._ends_of(priority)
 
     def may_renew(self, priority: Priority) -> bool:
         """Whether a class has time left for what is put anew: it leaves some for what goes out. Raises Stopped."""
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         until = self._renews_until.setdefault(priority, now + RENEWING * (self._ends_of(priority) - now))
         return self.has_time(priority) and now < until
 
@@ -108,26 +100,18 @@ class Tick:
         before = min(promoted.unsent, default=None)
         for row in rows:
             if row.alarm is not None and (before is None or row.key < before):
-                at = Position(self._wheel.bucket_of(row.alarm.wakes_at), row.key)
-                self._due_alarms.owe(row.alarm, priority=row.alarm.priority, at=at)
+                at = Position(self.wheel.bucket_of(row.alarm.wakes_at), row.key)
+                self.owed.owe(row.alarm, at=at)
 
     def record(self, priority: Priority, cursor: ClassCursor) -> None:
         """How far a class has come, to be checkpointed when that is due. Raises TakenOver."""
         self.cursors[priority] = cursor
         self._checkpoint_when_due()
 
-    def handle(self) -> str:
-        """Ring the alarms that were passed; why some of them are left to the next tick. Raises TakenOver."""
-        if not self._due_alarms.is_due:
-            return ""
+    def record_sent(self) -> None:
+        """Record what has been sent, where that is not on record yet. Raises TakenOver."""
         if self._unrecorded:
-            # Whatever comes of the alarms, what has been sent is not sent again.
             self._record()
-        return self._due_alarms.handle()
-
-    def cursor_of(self, priority: Priority) -> ClassCursor:
-        """How far a class has come."""
-        return self.cursors[priority]
 
     def will_handle(self, at: Position) -> None:
         """Record that the alarm of this row is handled next: it may be the last record of this tick. Raises TakenOver."""
@@ -146,11 +130,11 @@ class Tick:
         self._checkpoint(is_last=True)
 
     def _ends_of(self, priority: Priority) -> float:
-        kept = FLOOR * (Priority.LOW - priority) + (ALARMS_FLOOR if self._due_alarms.is_due else 0)
-        return self._ends_at - (self._ends_at - self._began_at) * kept
+        kept = FLOOR * (Priority.LOW - priority) + (ALARMS_FLOOR if self.owed.is_due else 0)
+        return self.ends_at - (self.ends_at - self._began_at) * kept
 
     def _checkpoint_when_due(self) -> None:
-        is_late = self._clock.monotonic() - self._checkpointed_at >= CHECKPOINT_SECONDS
+        is_late = self.clock.monotonic() - self._checkpointed_at >= CHECKPOINT_SECONDS
         if is_late or self._unrecorded >= CHECKPOINT_SENDS:
             self._record()
 
@@ -158,13 +142,13 @@ class Tick:
         if not self._checkpoint(is_last=False):
             raise TakenOver
         self._unrecorded = 0
-        self._checkpointed_at = self._clock.monotonic()
+        self._checkpointed_at = self.clock.monotonic()
 
     def _checkpoint(self, *, is_last: bool) -> bool:
-        self._lease = replace(self._lease, sequence=self._lease.sequence + 1)
+        self.lease = replace(self.lease, sequence=self.lease.sequence + 1)
         self.cursors |= {
-            priority: replace(cursor, unhandled=self._due_alarms.unhandled(priority))
+            priority: replace(cursor, unhandled=self.owed.unhandled(priority))
             for priority, cursor in self.cursors.items()
         }
-        next_alarm = self._next_alarm or self._due_alarms.died_at
-        return self._leases.checkpoint(self._lease, self.cursors, is_last=is_last, next_alarm=next_alarm)
+        next_alarm = self._next_alarm or self.owed.died_at
+        return self.leases.checkpoint(self.lease, self.cursors, is_last=is_last, next_alarm=next_alarm)

@@ -7,9 +7,8 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from functions.runtime.observability import logger
+from functions.runtime.entry_point import entry_point, time_left
 from functions.runtime.settings import SweeperSettings
-from functions.runtime.uncaught import without_texts
 from functions.runtime.wiring import Wiring
 from functions.sweeper.heal import Healer
 from functions.sweeper.publish import Publisher
@@ -23,21 +22,17 @@ healer = wiring.build(Healer)
 publisher = wiring.build(Publisher, shed_after=timedelta(seconds=settings.SHED_AFTER_SECONDS))
 
 
-@logger.inject_lambda_context
-@without_texts
+@entry_point(wiring)
 def handler(_: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Entry point of the Lambda function."""
+    # None of them keeps another from its work: the healer and the audit have half of the time each.
     try:
-        # None of them keeps another from its work: the healer and the audit have half of the time each.
-        try:
-            publisher.publish()
-        finally:
-            try:
-                healed = healer.heal(time_limit=timedelta(milliseconds=context.get_remaining_time_in_millis()) / 2)
-            finally:
-                report = sweeper.sweep(time_limit=timedelta(milliseconds=context.get_remaining_time_in_millis()))
+        publisher.publish()
     finally:
-        wiring.flush()
+        try:
+            healed = healer.heal(time_limit=time_left(context) / 2)
+        finally:
+            report = sweeper.sweep(time_limit=time_left(context))
     return {
         "audited": report.audited,
         "stragglers": report.stragglers,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from functions.domain.far_ring.cursor import Cursors, SweepPosition, handled_for
@@ -35,7 +35,7 @@ MOST_ASIDES = 3
 """Chains of a tenant that a sweep sets aside. Its others wait for the next pass."""
 
 SHARE_FOR_COUNTS = 0.2
-"""Of the time of a sweep, that goes at most into what schedules count for. The rest of it waits for the next pass."""
+"""The share of a sweep's time that what schedules count for takes at most. The rest of it waits for the next pass."""
 
 PAGE = 500
 
@@ -63,7 +63,7 @@ class Healer:
     journal: Journal
 
     def heal(self, *, time_limit: timedelta) -> HealReport:
-        """Go on with the pass, or begin one when it is time, for at most 80 % of the time limit."""
+        """Continue the pass, or begin one when it is time, for at most 80 % of the time limit."""
         report = HealReport()
         now = self.clock.now()
         at = self.shards.swept()
@@ -91,16 +91,8 @@ class Healer:
         if state.alarm_at is None:
             return state.changed_at + REQUEST_LIMIT + self.wheel.skew < self.clock.now()
         scanned = cursors.get(self.wheel.shard_of(tenant, schedule_id, subshards=plan.subshards))
-        # Of its slowest class: only its definition says which it has.
+        # As far as its slowest class: only its definition says which it has.
         return scanned is not None and handled_for(scanned, tenant) > self.wheel.bucket_of(state.alarm_at)
-
-    def revive(self, key: str) -> Carried:
-        """Carry a chain on. Never raises: one that cannot be carried on must not hold up the others."""
-        try:
-            return self.materialiser.revive(key)
-        except Exception as error:  # noqa: BLE001  as said
-            self.journal.event("schedule_not_healed", schedule=key, error=fault_of(error))
-            return Carried.REFUSED
 
     def recount(self, page: StatePage) -> Iterator[bool]:
         """Put right, one by one, what schedules count for; whether each now is.
@@ -125,51 +117,43 @@ class Healer:
             with self.clock.limited(SHARE):
                 share = idle_share_of(state) if definition is None else share_of(definition.schedule, state)
             return self.schedules.recount(key, share, seen=state)
-        except Exception as error:  # noqa: BLE001  as said
+        except Exception as error:  # noqa: BLE001  it is counted by the next pass
             self.journal.event("schedule_not_counted", schedule=key, error=fault_of(error))
             return False
 
-    def accuse(self, key: str) -> None:
-        """A sweep died while it carried this chain on: it is set aside."""
-        state = self.schedules.state(key)
-        if state is not None:
-            self.materialiser.asides.set_aside(key, version=state.version, why=DIED)
 
-
+@dataclass(slots=True)
 class _Pass:
     """A part of a pass over all schedules, in the time of one sweep.
 
     Which chain is continued is recorded before: it may be the last record of this sweep.
     """
 
-    def __init__(
-        self, healer: Healer, at: SweepPosition, *, recorded: SweepPosition | None, report: HealReport
-    ) -> None:
-        self._healer = healer
-        self._at = at
-        self._recorded = recorded
-        self._report = report
-        self._asides: Counter[str] = Counter()
+    healer: Healer
+    at: SweepPosition
+    recorded: SweepPosition | None
+    report: HealReport
+    _asides: Counter[str] = field(default_factory=Counter[str])
 
     def run(self, *, ends_at: float, counts_for: float) -> None:
         """Until the pass is over, or the time. counts_for: seconds that may go into what schedules count for."""
-        healer = self._healer
-        if self._at.reviving and not self._pass_over_culprit():
+        healer = self.healer
+        if self.at.reviving and not self._pass_over_culprit():
             return
         cursors = healer.shards.cursors(range(healer.wheel.scan_shards))
         while healer.clock.monotonic() < ends_at:
-            page = healer.schedules.scan(after=self._at.after, limit=PAGE)
+            page = healer.schedules.scan(after=self.at.after, limit=PAGE)
             for key, state in page.states.items():
                 is_over = healer.is_broken(key, state, cursors) and (
                     healer.clock.monotonic() >= ends_at or not self._revive(key)
                 )
                 if is_over:
                     return
-                self._report.seen += 1
+                self.report.seen += 1
             began = healer.clock.monotonic()
             # Behind the chains of the page: those are what a sweep is for.
             for is_right in healer.recount(page) if counts_for > 0 else ():
-                self._report.counted += is_right
+                self.report.counted += is_right
                 if healer.clock.monotonic() >= min(ends_at, began + counts_for):
                     break
             counts_for -= healer.clock.monotonic() - began
@@ -178,34 +162,40 @@ class _Pass:
 
     def _pass_over_culprit(self) -> bool:
         """The chain of which a sweep has died is tried again in the next pass."""
-        culprit = self._at.reviving
-        self._healer.accuse(culprit)
+        culprit = self.at.reviving
+        state = self.healer.schedules.state(culprit)
+        if state is not None:
+            self.healer.materialiser.asides.set_aside(culprit, version=state.version, why=DIED)
         return self._advance(after=culprit)
 
     def _revive(self, key: str) -> bool:
         """False when another sweep is at it."""
         tenant = key.partition("#")[0]
         if self._asides[tenant] >= MOST_ASIDES:
-            self._report.refused += 1
+            self.report.refused += 1
             return True
-        now = to_seconds(self._healer.clock.now())
-        if not self._record(self._at._replace(reviving=key, since=now)):
+        now = to_seconds(self.healer.clock.now())
+        if not self._record(self.at._replace(reviving=key, since=now)):
             return False
-        carried = self._healer.revive(key)
+        try:
+            carried = self.healer.materialiser.revive(key)
+        except Exception as error:  # noqa: BLE001  one that cannot be carried on must not hold up the others
+            self.healer.journal.event("schedule_not_healed", schedule=key, error=fault_of(error))
+            carried = Carried.REFUSED
         self._asides[tenant] += carried is Carried.ASIDE
         if carried is Carried.ON:
-            self._report.healed += 1
-            self._healer.journal.event("schedule_healed", schedule=key)
+            self.report.healed += 1
+            self.healer.journal.event("schedule_healed", schedule=key)
         else:
-            self._report.refused += 1
+            self.report.refused += 1
         # What is behind it need not be read again, should the time be over.
         return self._advance(after=key)
 
     def _advance(self, *, after: str | None) -> bool:
-        return self._record(SweepPosition(self._at.began_at, after))
+        return self._record(SweepPosition(self.at.began_at, after))
 
     def _record(self, to: SweepPosition) -> bool:
-        if not self._healer.shards.advance_sweep(before=self._recorded, to=to):
+        if not self.healer.shards.advance_sweep(before=self.recorded, to=to):
             return False
-        self._at = self._recorded = to
+        self.at = self.recorded = to
         return True

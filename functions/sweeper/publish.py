@@ -47,7 +47,7 @@ class Publisher:
         lags = lags_of(self.shards.cursors(range(self.wheel.scan_shards)), now=now)
         # While everybody is paused the scanners stand still on purpose.
         is_paused = self.plans.of_everybody().is_paused
-        # Of a new stage nothing is older. Whoever has published last, and marked nothing, may have kept dead letters until now.
+        # Nothing is older in a new stage. Whoever has published last, and marked nothing, may have kept dead letters until now.
         marked_since = EPOCH if before is None else before.marked_since or now
         if before is None or not before.is_fresh(now):
             before = Conditions(published_at=now)
@@ -71,7 +71,7 @@ class Publisher:
             lags=_by_name(lags),
             shed=[priority.name.lower() for priority in sorted(conditions.shed)],
         )
-        # Of all shards, also of those whose scanners are silent.
+        # The lag of all shards, also of those whose scanners are silent.
         self.journal.observe("promotion_lag_s", 0 if is_paused else worst_of(lags))
         for priority in Priority:
             self.journal.observe("depth", depths.get(priority, 0))

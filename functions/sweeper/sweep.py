@@ -7,7 +7,7 @@ counted as a straggler. There should never be one. While messages wait for worke
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 
 import xxhash
@@ -91,14 +91,7 @@ class Sweeper:
             report = audit.report
             self.journal.count("audited", report.audited)
             self.journal.count("stragglers", report.stragglers)
-            self.journal.event(
-                "swept",
-                audited=report.audited,
-                stragglers=report.stragglers,
-                unplaced=report.unplaced,
-                waits_for=report.waits_for,
-                waits_for_queues=report.waits_for_queues,
-            )
+            self.journal.event("swept", **asdict(report))
         return report
 
     def has_drained(self, conditions: Conditions | None) -> bool:
@@ -116,21 +109,24 @@ class Sweeper:
 
 
 class _Stopped(Exception):
-    """The sweep ends here; the next one goes on from the recorded position."""
+    """The sweep ends here; the next one continues from the recorded position."""
 
 
+@dataclass(slots=True)
 class _Audit:
     """One sweep: its position, and what it has found so far."""
 
-    def __init__(self, sweeper: Sweeper, *, ends_at: float) -> None:
-        self._sweeper = sweeper
-        self._ends_at = ends_at
-        self._recorded = sweeper.shards.audited()
-        self.report = SweepReport()
+    sweeper: Sweeper
+    ends_at: float
+    report: SweepReport = field(default_factory=SweepReport)
+    _recorded: BucketAuditPosition | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._recorded = self.sweeper.shards.audited()
 
     def run(self, *, now: datetime) -> None:
         """Audit up to the youngest bucket that is ripe."""
-        sweeper, wheel = self._sweeper, self._sweeper.wheel
+        sweeper, wheel = self.sweeper, self.sweeper.wheel
         ripe_until = wheel.bucket_of(now - SETTLING)
         at = self._recorded or BucketAuditPosition(ripe_until)
         # Rows older than the ledger's memory cannot be distinguished from settled ones.
@@ -160,7 +156,7 @@ class _Audit:
 
     def _audit_shard(self, bucket: int, shard: int, *, after: str, to: Cursors) -> None:
         while True:
-            page = self._sweeper.timers.read(bucket, shard, after=after, limit=PAGE)
+            page = self.sweeper.timers.read(bucket, shard, after=after, limit=PAGE)
             # What has not been passed waits for its tenant to be resumed.
             passed = [row for row in page.rows if has_passed(to, bucket, row.key)]
             self._audit_page(
@@ -174,36 +170,35 @@ class _Audit:
     def _is_claimed_soon(self, timer: Timer) -> bool:
         """Whether a timer that has been promoted has a ledger row by now.
 
-        One of a tenant whose rate is capped may still wait for its booking, and one that is forgotten never has one.
+        One of a tenant whose rate is capped may still wait for its booking, a buffered fire for its slot, and one that is
+        forgotten never has one.
         """
-        plan = self._sweeper.plans.of(timer.job.tenant)
-        return _leaves_a_row(timer) and not plan.has_rate and not plan.is_deleted
+        plan, occurrence = self.sweeper.plans.of(timer.job.tenant), timer.job.occurrence
+        may_wait = occurrence is not None and occurrence.overlap.waits and timer.attempt == 1
+        return timer.job.is_ledgered and not (may_wait or plan.has_rate or plan.is_deleted)
 
     def _audit_page(self, timers: Sequence[Timer]) -> None:
-        rows = self._sweeper.ledger.get_many([timer.job.key for timer in timers])
-        now = self._sweeper.clock.now()
+        rows = self.sweeper.ledger.get_many([timer.job.key for timer in timers])
+        now = self.sweeper.clock.now()
         for timer in timers:
             row = rows.get(timer.job.key)
             if row is not None and row.state is State.FAILED and row.error.startswith(_UNPLACED):
                 # By a sweep that died before it had passed it, and perhaps before it had reported it.
-                self._sweeper.ends.report_again(job_id_of(timer.job), row, target=timer.job.target)
+                self.sweeper.ends.report_again(job_id_of(timer.job), row, target=timer.job.target)
         stragglers = [timer for timer in timers if self._is_straggler(timer, rows.get(timer.job.key), now=now)]
         self.report.audited += len(timers)
         self.report.stragglers += len(stragglers)
-        for timer, placement in zip(stragglers, self._sweeper.placer.place(stragglers), strict=True):
-            self._sweeper.journal.event(
+        for timer, placement in zip(stragglers, self.sweeper.placer.place(stragglers), strict=True):
+            self.sweeper.journal.event(
                 "straggler", job_id=str(job_id_of(timer.job)), attempt=timer.attempt, fault=placement.fault
             )
             if placement.ring is None and not placement.is_permanent:
                 raise NotPlaced([placement.fault])
             if placement.ring is None:
-                self._bury(timer, rows.get(timer.job.key), fault=placement.fault)
-
-    def _bury(self, timer: Timer, row: LedgerRow | None, *, fault: str) -> None:
-        """What can never be sent must not hold up the audit of everything else, nor be passed in silence."""
-        sweeper = self._sweeper
-        failure = Failed(f"{_UNPLACED}: {fault}", NOT_PROMOTED)
-        self.report.unplaced += sweeper.ends.bury(timer, failure, row=row, owner=sweeper.token())
+                # What can never be sent must not hold up the audit of everything else, nor be passed in silence.
+                failure = Failed(f"{_UNPLACED}: {placement.fault}", NOT_PROMOTED)
+                row, owner = rows.get(timer.job.key), self.sweeper.token()
+                self.report.unplaced += self.sweeper.ends.bury(timer, failure, row=row, owner=owner)
 
     def _is_straggler(self, timer: Timer, row: LedgerRow | None, *, now: datetime) -> bool:
         """Whether nobody has claimed an attempt that should have been, and it has not been parked either."""
@@ -211,26 +206,19 @@ class _Audit:
             return False
         if row is not None and row.state is State.RUNNING and row.attempt < timer.attempt:
             # A watchdog, which looks again whenever a lease is over.
-            settled_by = now - SETTLING - self._sweeper.wheel.skew
+            settled_by = now - SETTLING - self.sweeper.wheel.skew
             return row.lease_until is not None and row.lease_until < settled_by
         return may_claim(row, attempt=timer.attempt, due_at=timer.due_at, owner="")
 
     def _advance(self, to: BucketAuditPosition) -> None:
         # A row that is passed is not read again: if this sweep dies, no other reports how it ended.
-        self._sweeper.audit.flush()
+        self.sweeper.audit.flush()
         if to != self._recorded:
-            if not self._sweeper.shards.advance_audit(before=self._recorded, to=to):
+            if not self.sweeper.shards.advance_audit(before=self._recorded, to=to):
                 raise _Stopped("another sweep is at it")
             self._recorded = to
         if self._is_over():
             raise _Stopped("80 % of the time limit is used")
 
     def _is_over(self) -> bool:
-        return self._sweeper.clock.monotonic() >= self._ends_at
-
-
-def _leaves_a_row(timer: Timer) -> bool:
-    """Whether a timer that has been promoted has a ledger row by now. A buffered fire may still wait for its slot."""
-    occurrence = timer.job.occurrence
-    may_wait = occurrence is not None and occurrence.overlap.waits and timer.attempt == 1
-    return timer.job.is_ledgered and not may_wait
+        return self.sweeper.clock.monotonic() >= self.ends_at

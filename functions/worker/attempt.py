@@ -9,6 +9,7 @@ from functions.domain.instants import MILLISECOND
 from functions.domain.jobs.claims import lease_of
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
+from functions.domain.lifecycle import Event
 from functions.domain.wheel import HOLD
 from functions.ports.clock import Clock
 from functions.ports.recorder import Journal
@@ -54,12 +55,10 @@ class Attempts:
         entry = self.preconditions.enter(timer)
         if entry is None:
             return None
+        outcome: Outcome | Returned | None = None
         try:
-            outcome = (
-                None
-                if self.preconditions.is_over(timer)
-                else self._claim_and_call(timer, payload, message, entry, ends_at)
-            )
+            if not self.preconditions.is_over(timer):
+                outcome = self._claim_and_call(timer, payload, message, entry, ends_at)
         except Exception:
             self.preconditions.leave(timer, entry, None)
             raise
@@ -68,7 +67,7 @@ class Attempts:
         return outcome if is_returned else None
 
     def _claim_and_call(
-        self, timer: Timer, payload: str | None, message: Message, entry: Permission, ends_at: datetime
+        self, timer: Timer, payload: str | Failed | None, message: Message, entry: Permission, ends_at: datetime
     ) -> Outcome | Returned | None:
         """What its target answered; or what happens to the message, when it was not called."""
         claim = self.claimer.claim(timer, message)
@@ -93,6 +92,7 @@ class Attempts:
             is_settled = self.settler.hold(timer, claim)
         elif isinstance(outcome, Succeeded | Pending):
             # Without a row that its target could settle later, it has taken the job.
-            is_settled = self.settler.succeed(timer, claim, outcome.result if isinstance(outcome, Succeeded) else "")
+            result = outcome.result if isinstance(outcome, Succeeded) else ""
+            is_settled = self.settler.end(timer, claim, Event.SUCCEED, result=result)
         # Whoever has the attempt by now may have got it by this very message, and needs it should it die.
         return outcome if is_settled else Returned("somebody else has settled it, or is at it")

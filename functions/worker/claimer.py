@@ -127,7 +127,7 @@ class Claimer:
         return None
 
     def _note_takeover(self, timer: Timer, row: LedgerRow) -> None:
-        """Of an attempt whose worker has died; or of a later, held one, whose target sent no heartbeat in time."""
+        """The attempt of a worker that has died is rescued; or the lease of a held one was over without a heartbeat."""
         self.journal.count("leases_expired")
         is_rescue = row.attempt == timer.attempt
         if is_rescue:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -10,9 +9,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from functions.adapters.sqs import ring_of
 from functions.domain.instants import from_ms
 from functions.ports.ready_queue import Receipt
-from functions.runtime.observability import logger
+from functions.runtime.entry_point import entry_point, time_left
 from functions.runtime.settings import WorkerSettings
-from functions.runtime.uncaught import without_texts
 from functions.runtime.wiring import Wiring
 from functions.worker.execute import Worker
 from functions.worker.handlers import HANDLERS
@@ -24,15 +22,11 @@ wiring.confirm()
 worker = wiring.build(Worker, side_by_side=wiring.run_side_by_side)
 
 
-@logger.inject_lambda_context
-@without_texts
+@entry_point(wiring)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Entry point of the Lambda function; answers which messages must come back."""
-    ends_at = wiring.clock.now() + timedelta(milliseconds=context.get_remaining_time_in_millis())
-    try:
-        returned = worker.execute([_message(record) for record in event["Records"]], ends_at=ends_at)
-    finally:
-        wiring.flush()
+    ends_at = wiring.clock.now() + time_left(context)
+    returned = worker.execute([_message(record) for record in event["Records"]], ends_at=ends_at)
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in returned]}
 
 

@@ -22,11 +22,8 @@ from functions.worker.message import Returned
 from functions.worker.preconditions import Permission
 from functions.worker.start import Starts
 
-GONE = "\x00"
-"""In place of a payload that is no more. It is no JSON."""
-
-UNREADABLE = "\x01"
-"""In place of one that is there and is none: to receive it again would change nothing. It is no JSON either."""
+_GONE = Failed("its payload is gone", "payload_gone", is_permanent=True)
+_UNREADABLE = Failed("its payload cannot be read", "payload_unreadable", is_permanent=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,18 +36,21 @@ class Invoker:
     settler: Settler
     starts: Starts
 
-    def payload_of(self, job: Job) -> str | None:
-        """The payload as JSON text, with what it says about its fire filled in; or GONE, or UNREADABLE."""
+    def payload_of(self, job: Job) -> str | Failed | None:
+        """The payload as JSON text, with what it says about its fire filled in; None where the job has none.
+
+        Or why it cannot be had: to receive the message again would change nothing.
+        """
         try:
             text = unpack(job.payload) if job.payload.pointer is None else self.payloads.get(job.payload.pointer)
         except Undecodable:
-            return UNREADABLE
+            return _UNREADABLE
         if text is None:
-            return None if job.payload.pointer is None else GONE
+            return None if job.payload.pointer is None else _GONE
         return fill_references(text, job.occurrence) if job.occurrence else text
 
     def invoke(
-        self, timer: Timer, payload: str | None, claim: Claim, entry: Permission, *, ring: Ring
+        self, timer: Timer, payload: str | Failed | None, claim: Claim, entry: Permission, *, ring: Ring
     ) -> tuple[Outcome | Returned | None, Claim]:
         """Call the target; None when there was no reason to. And the claim, which has begun where the target was called."""
         job = timer.job
@@ -70,23 +70,22 @@ class Invoker:
                 return Failed("its start took so long that no time was left to call it", NOT_CALLED), claim
             self.settler.release(timer, claim)
             return Returned("too little of its lease is left"), claim
-        if payload is GONE:
-            return self._miss_payload(timer), claim
-        if payload is UNREADABLE:
-            return Failed("its payload cannot be read", "payload_unreadable", is_permanent=True), claim
+        if isinstance(payload, Failed):
+            return self._without_payload(timer, payload), claim
         self.starts.note(timer, started_at=started_at, ring=ring)
         outcome = self.targets.call(
             job.target, payload, _invocation_of(timer, claim), options=job.options, timeout=job.timeout
         )
         return outcome, replace(claim, began_at=started_at)
 
-    def _miss_payload(self, timer: Timer) -> Failed | None:
-        if timer.job.delivery is Delivery.AT_LEAST_ONCE and timer.job.occurrence is None and not timer.spent:
-            # A payload goes when its job has succeeded, and only the ledger could have said so to this message. That of an
+    def _without_payload(self, timer: Timer, failure: Failed) -> Failed | None:
+        is_unledgered = timer.job.delivery is Delivery.AT_LEAST_ONCE
+        if failure is _GONE and is_unledgered and timer.job.occurrence is None and not timer.spent:
+            # A payload goes when its job has succeeded, and only the ledger could have reported it to this message. That of an
             # occurrence stays, and that of a replayed job may have gone with its dead letter.
             self.settler.note_drop(timer, None, "its payload is gone: it has succeeded before")
             return None
-        return Failed("its payload is gone", "payload_gone", is_permanent=True)
+        return failure
 
 
 def _invocation_of(timer: Timer, claim: Claim) -> Invocation:

@@ -14,7 +14,7 @@ from math import isfinite
 from functions.domain.jobs.claims import lease_of
 from functions.domain.jobs.job import Timer
 from functions.domain.targets.concurrency import Permit
-from functions.domain.tenants.pause import comes_too_late, paused_until, resumed
+from functions.domain.tenants.attempts import comes_too_late, paused_until, resumed
 from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
 from functions.ports.targets import Failed, Outcome

@@ -10,7 +10,7 @@ from functions.domain.instants import MILLISECOND
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.metrics import dimensions_of
-from functions.domain.tenants.lateness import LAG_OBJECTIVE, is_late
+from functions.domain.tenants.attempts import LAG_OBJECTIVE, is_late
 from functions.domain.tenants.usage import Usage
 from functions.domain.wheel import Ring
 from functions.ports.recorder import Journal, PulseCounter, UsageCounter

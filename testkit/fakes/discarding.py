@@ -1,4 +1,4 @@
-"""Ears for worlds in which nobody asks what tenants use, how much waits, what goes on, or what has happened."""
+"""Counters and an audit trail for worlds in which nobody asks what tenants use, how much waits, or what has happened."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from functions.domain.tenants.usage import Usage
 
 
 class DiscardingCounter:
-    """Of use, of what waits, and of the pulse: in the memory of a long run each count would be kept."""
+    """A counter of use, of what waits, and of the pulse: in the memory of a long run each count would be kept."""
 
     def add(self, tenant: str, used: Usage) -> None:
         """Forgotten."""
@@ -34,7 +34,7 @@ class DiscardingCounter:
 
 
 class DiscardingAudit:
-    """Of the audit trail."""
+    """An audit trail without lines."""
 
     def note(self, entry: AuditLine) -> None:
         """Forgotten."""

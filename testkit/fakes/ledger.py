@@ -82,18 +82,9 @@ class InMemoryLedger:
         return self._write(timer.job.key, row, now=now, scheduled_at=timer.job.scheduled_at)
 
     def settle(
-        self,
-        job: Job,
-        event: Event,
-        *,
-        fence: int,
-        owner: str,
-        due_at: datetime,
-        now: datetime,
-        result: str = "",
-        error: str = "",
+        self, timer: Timer, event: Event, *, fence: int, owner: str, now: datetime, result: str = "", error: str = ""
     ) -> Applied | Refused:
-        row = self.rows.get(job.key)
+        row = self.rows.get(timer.job.key)
         is_withdrawn = event is Event.RETRY and row is not None and row.cancel_requested
         if row is None or row.fence != fence:
             return Refused(row)
@@ -101,8 +92,8 @@ class InMemoryLedger:
         if not may_end and (row.state, row.owner) != (target(event), owner):
             return Refused(row)
         row = replace(row, state=target(event), owner=owner, result=_cut(result), error=_cut(error), held="")
-        row = replace(row, due_at=kept(due_at))
-        return self._write(job.key, row, now=now, scheduled_at=job.scheduled_at)
+        row = replace(row, due_at=kept(timer.due_at))
+        return self._write(timer.job.key, row, now=now, scheduled_at=timer.job.scheduled_at)
 
     def hold(self, timer: Timer, *, fence: int, owner: str, lease_until: datetime, now: datetime) -> Applied | Refused:
         row = self.rows.get(timer.job.key)
@@ -113,23 +104,17 @@ class InMemoryLedger:
         return self._write(timer.job.key, row, now=now, scheduled_at=timer.job.scheduled_at)
 
     def extend(
-        self,
-        key: str,
-        *,
-        fence: int,
-        lease_until: datetime,
-        now: datetime,
-        scheduled_at: datetime | None = None,
-        job_id: JobId | None = None,
+        self, job_id: JobId, *, fence: int, lease_until: datetime, now: datetime, needs_id: bool = True
     ) -> LedgerRow | Refused:
-        row = self.rows.get(key)
+        row = self.rows.get(job_id.key)
         if row is None or (row.fence, row.state) != (fence, State.RUNNING) or row.lease_until is None:
             return Refused(row)
-        if job_id is not None and row.job_id != str(job_id):
+        if needs_id and row.job_id != str(job_id):
             return Refused(row)
         if row.lease_until <= lease_until:
-            self._write(key, replace(row, lease_until=kept(lease_until)), now=now, scheduled_at=scheduled_at)
-        return self.rows[key]
+            row = replace(row, lease_until=kept(lease_until))
+            self._write(job_id.key, row, now=now, scheduled_at=job_id.due_at)
+        return self.rows[job_id.key]
 
     def complete(self, job_id: JobId, *, fence: int, result: str, now: datetime) -> Applied | Refused:
         row = self.rows.get(job_id.key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from functions.domain.targets.concurrency import Permit, may_take
+from functions.domain.targets.concurrency import Permit, is_free
 from testkit.fakes.kept import kept
 
 
@@ -18,7 +18,8 @@ class InMemoryPermitStore:
     def take(self, permit: Permit, *, now: datetime, skew: timedelta) -> bool:
         self.writes += 1
         key = (permit.tenant, permit.number)
-        if not may_take(self.rows.get(key), permit, now=now, skew=skew):
+        held = self.rows.get(key)
+        if held is not None and held.owner != permit.owner and not is_free(held.lease_until, now=now, skew=skew):
             return False
         self.rows[key] = replace(permit, lease_until=kept(permit.lease_until))
         return True

@@ -17,6 +17,17 @@ from functions.ports.ledger import Applied
 from functions.ports.schedules import Behind, StatePage, StoredSchedule
 from testkit.fakes.kept import kept
 
+WRITTEN_MEANWHILE = (
+    "holder",
+    "holder_since",
+    "waiting",
+    "waiting_since",
+    "misfire_count",
+    "skips",
+    "last_skip",
+)
+"""What workers and scanners write, which is not a change's to undo."""
+
 
 @dataclass
 class StateRow:
@@ -62,37 +73,22 @@ class InMemoryScheduleStore:
         return StatePage(self.states(keys[:limit]), keys[limit - 1] if len(keys) > limit else None)
 
     def change(
-        self,
-        stored: StoredSchedule,
-        state: ScheduleState,
-        *,
-        seen: ScheduleState | None,
-        limits: LoadLimits = NO_LIMITS,
+        self, new: StoredSchedule, state: ScheduleState, *, seen: ScheduleState | None, limits: LoadLimits = NO_LIMITS
     ) -> bool:
-        key, met = stored.key, self.state(stored.key)
+        key, met = new.key, self.state(new.key)
         if _place_of(met) != _place_of(seen) or (met and met.share) != (seen and seen.share):
             return False
-        tenant, added = stored.schedule.tenant, Load.of(state.share) - Load.of(seen.share if seen else None)
+        tenant, added = new.schedule.tenant, Load.of(state.share) - Load.of(seen.share if seen else None)
         limits.check(tenant, self.load(tenant), added)
         self.loads[tenant] = self.load(tenant) + added
         if state.status is Status.DELETED:
             self.written.pop(key, None)
         else:
-            written = replace(stored, created_at=kept(stored.created_at), changed_at=kept(stored.changed_at))
-            self.written[key] = json.dumps(encode_stored(stored.schedule), ensure_ascii=False), written
+            written = replace(new, created_at=kept(new.created_at), changed_at=kept(new.changed_at))
+            self.written[key] = json.dumps(encode_stored(new.schedule), ensure_ascii=False), written
         if met is not None and seen is not None and seen.status is not Status.DELETED:
-            # What workers and scanners write meanwhile is not the change's to undo.
-            state = replace(
-                state,
-                holder=met.holder,
-                holder_since=met.holder_since,
-                waiting=met.waiting,
-                waiting_since=met.waiting_since,
-                misfire_count=met.misfire_count,
-                skips=met.skips,
-                last_skip=met.last_skip,
-            )
-        self.rows[key] = _row(state, history=stored.schedule.history)
+            state = replace(state, **{name: getattr(met, name) for name in WRITTEN_MEANWHILE})
+        self.rows[key] = _row(state, history=new.schedule.history)
         return True
 
     def load(self, tenant: str) -> Load:

@@ -7,15 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from functions.domain.errors import WheelChanged
-from functions.domain.far_ring.cursor import (
-    BucketAuditPosition,
-    Cursors,
-    Position,
-    ShardProgress,
-    SweepPosition,
-    decode_cursors,
-    encode_cursors,
-)
+from functions.domain.far_ring import cursor
 from functions.domain.stage.conditions import Conditions, decode_conditions, encode_conditions
 from functions.domain.wheel import Wheel
 from functions.ports.shards import ShardLease
@@ -25,8 +17,8 @@ from testkit.fakes.kept import kept
 class InMemoryShardStore:
     def __init__(self) -> None:
         self.rows: dict[int, dict[str, Any]] = {}
-        self.audit: BucketAuditPosition | None = None
-        self.sweep: SweepPosition | None = None
+        self.audit: cursor.BucketAuditPosition | None = None
+        self.sweep: cursor.SweepPosition | None = None
         self.wheel: tuple[timedelta, int] | None = None
         self.published = ""
 
@@ -39,7 +31,7 @@ class InMemoryShardStore:
             return None
         has_died = row["lease_until"] is not None and row["owner"] != owner
         row |= {"epoch": row["epoch"] + 1, "lease_until": lease_until, "owner": owner, "sequence": 0}
-        cursors = decode_cursors(row["cursors"]) if row["cursors"] else None
+        cursors = cursor.decode_cursors(row["cursors"]) if row["cursors"] else None
         return ShardLease(
             shard=shard,
             owner=owner,
@@ -51,22 +43,28 @@ class InMemoryShardStore:
         )
 
     def checkpoint(
-        self, lease: ShardLease, cursors: Cursors, *, lease_until: datetime | None, next_alarm: Position | None = None
+        self,
+        lease: ShardLease,
+        cursors: cursor.Cursors,
+        *,
+        lease_until: datetime | None,
+        next_alarm: cursor.Position | None = None,
     ) -> bool:
         row = self.rows[lease.shard]
         if row["epoch"] != lease.epoch or row.get("sequence", 0) > lease.sequence:
             return False
-        row |= {"cursors": encode_cursors(cursors), "lease_until": lease_until, "sequence": lease.sequence}
+        row |= {"cursors": cursor.encode_cursors(cursors), "lease_until": lease_until, "sequence": lease.sequence}
         row |= {"scanned_at": kept(lease.taken_at), "ringing": next_alarm}
         return True
 
-    def cursors(self, shards: Sequence[int]) -> dict[int, Cursors]:
+    def cursors(self, shards: Sequence[int]) -> dict[int, cursor.Cursors]:
         return {shard: standing.cursors for shard, standing in self.standings(shards).items()}
 
-    def standings(self, shards: Sequence[int]) -> dict[int, ShardProgress]:
+    def standings(self, shards: Sequence[int]) -> dict[int, cursor.ShardProgress]:
         rows = {shard: self.rows[shard] for shard in shards if shard in self.rows and self.rows[shard]["cursors"]}
         return {
-            shard: ShardProgress(decode_cursors(row["cursors"]), row.get("scanned_at")) for shard, row in rows.items()
+            shard: cursor.ShardProgress(cursor.decode_cursors(row["cursors"]), row.get("scanned_at"))
+            for shard, row in rows.items()
         }
 
     def conditions(self) -> Conditions | None:
@@ -78,19 +76,19 @@ class InMemoryShardStore:
     def unpublish(self) -> None:
         self.published = ""
 
-    def audited(self) -> BucketAuditPosition | None:
+    def audited(self) -> cursor.BucketAuditPosition | None:
         return self.audit
 
-    def advance_audit(self, *, before: BucketAuditPosition | None, to: BucketAuditPosition) -> bool:
+    def advance_audit(self, *, before: cursor.BucketAuditPosition | None, to: cursor.BucketAuditPosition) -> bool:
         if self.audit not in (before, to):
             return False
         self.audit = to
         return True
 
-    def swept(self) -> SweepPosition | None:
+    def swept(self) -> cursor.SweepPosition | None:
         return self.sweep
 
-    def advance_sweep(self, *, before: SweepPosition | None, to: SweepPosition) -> bool:
+    def advance_sweep(self, *, before: cursor.SweepPosition | None, to: cursor.SweepPosition) -> bool:
         if _place_of(self.sweep) not in (_place_of(before), _place_of(to)):
             return False
         self.sweep = to
@@ -105,6 +103,6 @@ class InMemoryShardStore:
         self.wheel = (bucket, max(most_written, wheel.write_shards))
 
 
-def _place_of(sweep: SweepPosition | None) -> object:
+def _place_of(sweep: cursor.SweepPosition | None) -> object:
     """Whatever is being revived there."""
     return sweep and (sweep.began_at, sweep.after)

@@ -15,7 +15,7 @@ from functions.domain.jobs.job import Job
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.jobs.submission import Submission
 from functions.ports.targets import Failed
-from functions.services.jobs.rescheduler import Edited, Rescheduler
+from functions.services.jobs.rescheduler import Rescheduler
 from testkit.world.clients import REQUEST_LIMIT
 from testkit.world.fires import Run
 from testkit.world.host import Host
@@ -67,8 +67,8 @@ class Controls(Host):
     def reschedule(self, job_id: str, submission: Submission, conditions: Conditions = SMOOTHLY) -> Process:
         """A client gives a job another time."""
 
-        def edit(_: Job, __: str | None) -> Edited:
-            return Edited(submission=replace(submission, idempotency_key=None, payload=None), keeps_payload=True)
+        def edit(_: Job, text: str | None) -> Submission:
+            return replace(submission, idempotency_key=None, payload=text)
 
         return self._change("move", lambda rescheduler: rescheduler.change(parse_job_id(job_id), edit), conditions)
 

@@ -113,6 +113,14 @@ class _Rows(Generic[Name, Row]):
             self._rows[name] = self._read(item)
 
 
+class _Looked:
+    """What makes an adapter of one table a store that can be looked at."""
+
+    def __init__(self, table: WatchedTable) -> None:
+        super().__init__(table.stored)  # type: ignore[call-arg]  # the adapter's, which comes next
+        self._looked = table
+
+
 class Ledger(DynamoDBLedger):
     """Its rows can be looked at."""
 
@@ -174,12 +182,8 @@ class Timers(DynamoDBTimerStore):
             self._written[sort] = from_ms(item["w"])
 
 
-class Shards(DynamoDBShardStore):
+class Shards(_Looked, DynamoDBShardStore):
     """Their cursors can be looked at."""
-
-    def __init__(self, table: WatchedTable) -> None:
-        super().__init__(table.stored)
-        self._looked = table
 
     @property
     def rows(self) -> dict[int, dict[str, Any]]:
@@ -202,12 +206,8 @@ class Operations(DynamoDBOperationStore):
         return self._seen.look()
 
 
-class UsageOfTenants(DynamoDBUsageStore):
+class UsageOfTenants(_Looked, DynamoDBUsageStore):
     """It can be looked at."""
-
-    def __init__(self, table: WatchedTable) -> None:
-        super().__init__(table.stored)
-        self._looked = table
 
     @property
     def rows(self) -> dict[tuple[str, date], Usage]:
@@ -215,12 +215,8 @@ class UsageOfTenants(DynamoDBUsageStore):
         return {(item["t"], dynamodb_usage._day_of(item)): dynamodb_usage._usage_of(item) for item in items}
 
 
-class Pending(DynamoDBPendingStore):
+class Pending(_Looked, DynamoDBPendingStore):
     """It can be looked at."""
-
-    def __init__(self, table: WatchedTable) -> None:
-        super().__init__(table.stored)
-        self._looked = table
 
     @property
     def rows(self) -> dict[tuple[str, date], int]:

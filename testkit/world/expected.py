@@ -9,7 +9,8 @@ from itertools import takewhile
 from cronsim import CronSim
 
 from functions.domain.instants import EPOCH, MILLISECOND
-from functions.domain.schedules.schedule import CronRule, Every, Schedule
+from functions.domain.schedules.rules import CronRule, Every
+from functions.domain.schedules.schedule import Schedule
 
 
 def fires_after(schedule: Schedule, after: datetime) -> Iterator[datetime]:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from functions.api.operations.manager import Asked, OperationManager
 from functions.domain.errors import AlreadySettled, TooLate
 from functions.domain.jobs.job_id import JobId
+from functions.operations.apply_to_job import Applier
 from functions.operations.executor import OperationExecutor
 from functions.services.jobs.canceller import Canceller
 from testkit.world.clients import REQUEST_LIMIT
@@ -59,5 +60,6 @@ class Operations(Host):
         """One tick: a turn of each that is open."""
         process = self.process(OPERATES, conditions)
         canceller = _Told(self.build(Canceller, process), self.promises, process)
-        operator = self.build(OperationExecutor, process, canceller=canceller)
-        return self.begin(process, lambda: operator.work(time_limit=time_limit), conditions)
+        applier = self.build(Applier, process, canceller=canceller)
+        executor = self.build(OperationExecutor, process, applier=applier)
+        return self.begin(process, lambda: executor.carry_on(time_limit=time_limit), conditions)

@@ -120,7 +120,7 @@ _READS = frozenset(
     | {"definitions", "page", "scan", "state", "states", "days", "read_owned", "open", "urls", "leases"},
 )
 IS_LOCAL = object()
-"""Of a call that is not made to a service: it cannot be repeated, fail, or be made later."""
+"""Marks a call that is not made to a service: it cannot be repeated, fail, or be made later."""
 
 
 class Process:

@@ -9,14 +9,13 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
 
-from functions.api.admission.quota import Quota
 from functions.domain import errors
 from functions.domain.instants import EPOCH
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.ports.targets import BreakerStore
 from functions.services.stage.conditions import KnownConditions
-from functions.services.targets.breakers import Breakers, Go
+from functions.services.targets.breakers import Go
 from functions.services.telemetry.usage import Tally
 from functions.services.tenants.plans import KnownPlans
 from testkit.fakes import CountingWaker, DiscardingAudit, DiscardingCounter, RecordingJournal
@@ -145,20 +144,26 @@ class Processes(Passing):
             "identity": lambda: f"job-{self._number():05}",
             "id_secret": plans.id_secret,
             "jitter": self._random.random,
-            "breakers": self._breakers(process),
+            "breaker_store": self.breakers,
+            "pending_store": self.pending,
             "plans": plans,
             "usage": tally,
             "pending": tally,
             "pulse": DiscardingCounter(),
             "audit": DiscardingAudit(),
-            "quota": Quota(clock=process.clock, plans=plans, pending_store=self.pending, journal=self.journal),
             "capacity": 1_000_000,
             "marked_since": lambda: EPOCH,
             "conditions": conditions,
+            # A destination that stays down would keep its jobs for days.
+            **({"breakers": _NoBreakers()} if self._is_draining else {}),
             **given,
         }
         stores = {name: getattr(self, name) for name in names}
         wiring = wiring_of(process, stores=stores, around=self._watch, lambdas=self.lambdas, given=everything)
+        if not self._is_draining:
+            # All workers of a world remember as one process does, so that jobs are parked within a short history.
+            # Nothing goes wrong with their store: its contract and its own state machine look at that.
+            object.__setattr__(wiring["breakers"], "_known", self._known_breakers)
         return wiring.build(wanted, **special)
 
     def _counts(self, process: Process) -> tuple[Tally, KnownPlans]:
@@ -174,25 +179,6 @@ class Processes(Passing):
             )
             process.counts = tally, plans
         return process.counts
-
-    def _breakers(self, process: Process) -> Any:
-        """All workers of a world remember as one process does, so that jobs are parked within a short history.
-
-        Nothing goes wrong with their store: its contract and its own state machine look at that.
-        """
-        if self._is_draining:
-            # A destination that stays down would keep its jobs for days.
-            return _NoBreakers()
-        breakers = Breakers(
-            clock=process.clock,
-            breaker_store=self.breakers,
-            journal=self.journal,
-            token=lambda: f"{process.name} {self._number():05}",
-            jitter=self._random.random,
-            skew=self.wheel.skew,
-        )
-        object.__setattr__(breakers, "_known", self._known_breakers)
-        return breakers
 
     def _watch(self, process: Process, call: str, make: Callable[[], Any]) -> Any:
         """Make a call with the clock of its process, and look at what it did."""

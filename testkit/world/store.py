@@ -51,15 +51,15 @@ class WatchedSchedules:
         return StatePage({key: state for key, state in stood.items() if state is not None}, page.after)
 
     def change(
-        self, stored: StoredSchedule, state: ScheduleState, *, seen: ScheduleState | None, **limits: LoadLimits
+        self, new: StoredSchedule, state: ScheduleState, *, seen: ScheduleState | None, **limits: LoadLimits
     ) -> bool:
-        met, was = self.state(stored.key), self.definitions([stored.key], consistent=True).get(stored.key)
-        is_written = self._kept.change(stored, state, seen=seen, **limits)
+        met, was = self.state(new.key), self.definitions([new.key], consistent=True).get(new.key)
+        is_written = self._kept.change(new, state, seen=seen, **limits)
         if is_written:
-            self._were[stored.key], self._stood[stored.key] = was, met
-            after = self.state(stored.key)
+            self._were[new.key], self._stood[new.key] = was, met
+            after = self.state(new.key)
             assert after is not None
-            self._promises.changed(stored, after, met=met)
+            self._promises.changed(new, after, met=met)
         return is_written
 
     def load(self, tenant: str) -> Load:

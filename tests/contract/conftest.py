@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import boto3
 import pytest
@@ -51,6 +51,8 @@ from testkit.world.tables import create_table
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+S = TypeVar("S")
 
 ON_DYNAMODB = ("moto", pytest.param("dynamodb_local", marks=pytest.mark.dynamodb_local))
 """The engines that the adapters run on."""
@@ -191,7 +193,7 @@ def ledger_subject(dynamodb: "DynamoDBClient | None", pool: ThreadPoolExecutor) 
                 dead_letters=DynamoDBDeadLetters(Table(dynamodb, letters)),
                 timers=timers,
             ),
-            lambda key: from_seconds(int(_item(dynamodb, name, {"k": {"S": key}})["x"]["N"])),
+            lambda key: _expiry(_item(dynamodb, name, {"k": {"S": key}})),
             lambda: _letters(dynamodb, letters),
             timers,
         )
@@ -199,21 +201,22 @@ def ledger_subject(dynamodb: "DynamoDBClient | None", pool: ThreadPoolExecutor) 
 
 @pytest.fixture
 def dead_letter_subject(dynamodb: "DynamoDBClient | None") -> Iterator[DeadLetterSubject]:
-    if dynamodb is None:
+    def in_memory() -> DeadLetterSubject:
         fake = fakes.InMemoryDeadLetters()
-        yield DeadLetterSubject(fake, lambda: list(fake.letters.values()))
-        return
-    with _table(dynamodb, tables.DEAD_LETTERS) as name:
+        return DeadLetterSubject(fake, lambda: list(fake.letters.values()))
 
+    def on_dynamodb(client: "DynamoDBClient", name: str) -> DeadLetterSubject:
         def only_row() -> Any:
-            return _letter_rows(dynamodb, name)[0]
+            return _letter_rows(client, name)[0]
 
-        yield DeadLetterSubject(
-            DynamoDBDeadLetters(Table(dynamodb, name)),
-            lambda: _letters(dynamodb, name),
-            lambda: from_seconds(int(only_row()["x"]["N"])),
-            lambda: dynamodb.put_item(TableName=name, Item={**only_row(), "j": {"S": '{"lunar":28}'}}) and None,
+        return DeadLetterSubject(
+            DynamoDBDeadLetters(Table(client, name)),
+            lambda: _letters(client, name),
+            lambda: _expiry(only_row()),
+            lambda: _spoil(client, name, only_row()),
         )
+
+    yield from _subject(dynamodb, tables.DEAD_LETTERS, in_memory, on_dynamodb)
 
 
 @pytest.fixture
@@ -247,7 +250,7 @@ def timer_subject(dynamodb: "DynamoDBClient | None", pool: ThreadPoolExecutor) -
         def expires_at(timer: Timer) -> datetime:
             partition = f"{LOCAL_WHEEL.bucket_of(timer.due_at)}#{timer.job.shard:04d}"
             row = _item(dynamodb, name, {"p": {"S": partition}, "s": {"S": timer_key(timer.job, due_at=timer.due_at)}})
-            return from_seconds(int(row["x"]["N"]))
+            return _expiry(row)
 
         def marks() -> dict[tuple[str, str], datetime]:
             items = dynamodb.scan(TableName=tenants_table, ConsistentRead=True)["Items"]
@@ -260,7 +263,8 @@ def timer_subject(dynamodb: "DynamoDBClient | None", pool: ThreadPoolExecutor) -
         store = _timer_store(
             dynamodb, name, ledger_table=ledger_table, tenants_table=tenants_table, clock=clock, pool=pool
         )
-        rows = DynamoDBLedger(Table(dynamodb, ledger_table), skew=skew, timers=store)
+        dead_letters = DynamoDBDeadLetters(Table(dynamodb, "no-dead-letters"))
+        rows = DynamoDBLedger(Table(dynamodb, ledger_table), skew=skew, dead_letters=dead_letters, timers=store)
         yield TimerSubject(store, rows, clock, expires_at, put_item, marks)
 
 
@@ -276,38 +280,21 @@ def shards(dynamodb: "DynamoDBClient | None") -> Iterator[ShardStore]:
 
 @pytest.fixture
 def breaker_subject(dynamodb: "DynamoDBClient | None") -> Iterator[BreakerSubject]:
-    if dynamodb is None:
-        yield BreakerSubject(fakes.InMemoryBreakerStore(), None)
-        return
-    with _table(dynamodb, tables.TENANTS) as name:
-        _put_beside(dynamodb, name, "breaker")
-        yield BreakerSubject(
-            DynamoDBBreakerStore(Table(dynamodb, name)),
-            lambda: from_seconds(
-                next(
-                    int(item["x"]["N"])
-                    for item in dynamodb.scan(TableName=name)["Items"]
-                    if item["i"]["S"].startswith("breaker#")
-                )
-            ),
-            dynamodb,
-            name,
-        )
+    def on_dynamodb(client: "DynamoDBClient", name: str) -> BreakerSubject:
+        store = DynamoDBBreakerStore(Table(client, name))
+        return BreakerSubject(store, lambda: _only_expiry(client, name), client, name)
+
+    fake = BreakerSubject(fakes.InMemoryBreakerStore(), None)
+    yield from _subject(dynamodb, tables.TENANTS, lambda: fake, on_dynamodb, beside="breaker")
 
 
 @pytest.fixture
 def permit_subject(dynamodb: "DynamoDBClient | None") -> Iterator[PermitSubject]:
-    if dynamodb is None:
-        yield PermitSubject(fakes.InMemoryPermitStore(), None)
-        return
-    with _table(dynamodb, tables.TENANTS) as name:
-        _put_beside(dynamodb, name, "seat")
-        yield PermitSubject(
-            DynamoDBPermitStore(Table(dynamodb, name)),
-            lambda: from_seconds(
-                next(int(item["x"]["N"]) for item in dynamodb.scan(TableName=name)["Items"] if "x" in item)
-            ),
-        )
+    def on_dynamodb(client: "DynamoDBClient", name: str) -> PermitSubject:
+        return PermitSubject(DynamoDBPermitStore(Table(client, name)), lambda: _only_expiry(client, name))
+
+    fake = PermitSubject(fakes.InMemoryPermitStore(), None)
+    yield from _subject(dynamodb, tables.TENANTS, lambda: fake, on_dynamodb, beside="seat")
 
 
 @pytest.fixture
@@ -317,23 +304,19 @@ def permits(permit_subject: PermitSubject) -> PermitStore:
 
 @pytest.fixture
 def operation_subject(dynamodb: "DynamoDBClient | None") -> Iterator[OperationSubject]:
-    if dynamodb is None:
-        yield OperationSubject(fakes.InMemoryOperationStore())
-        return
-    with _table(dynamodb, tables.TENANTS) as name:
-        _put_beside(dynamodb, name, "operation")
-
+    def on_dynamodb(client: "DynamoDBClient", name: str) -> OperationSubject:
         def row(operation: Operation) -> Any:
             key = {"t": {"S": operation.tenant}, "i": {"S": f"operation#{operation.operation_id}"}}
-            return _item(dynamodb, name, key)
+            return _item(client, name, key)
 
-        yield OperationSubject(
-            DynamoDBOperationStore(Table(dynamodb, name)),
-            lambda operation: from_seconds(int(row(operation)["x"]["N"])),
-            lambda operation: (
-                dynamodb.put_item(TableName=name, Item={**row(operation), "j": {"S": '{"lunar":28}'}}) and None
-            ),
+        return OperationSubject(
+            DynamoDBOperationStore(Table(client, name)),
+            lambda operation: _expiry(row(operation)),
+            lambda operation: _spoil(client, name, row(operation)),
         )
+
+    fake = OperationSubject(fakes.InMemoryOperationStore())
+    yield from _subject(dynamodb, tables.TENANTS, lambda: fake, on_dynamodb, beside="operation")
 
 
 @pytest.fixture
@@ -404,17 +387,18 @@ def schedule_subject(dynamodb: "DynamoDBClient | None") -> Iterator[ScheduleSubj
 
         def expires_at(key: str) -> datetime | None:
             row = _item(dynamodb, states, {"k": {"S": key}})
-            return from_seconds(int(row["x"]["N"])) if "x" in row else None
-
-        def spoil(table: str, key: Any, name: str) -> None:
-            dynamodb.put_item(TableName=table, Item={**_item(dynamodb, table, key), name: {"S": '{"lunar":28}'}})
+            return _expiry(row) if "x" in row else None
 
         def spoil_definition(key: str, name: str = "d") -> None:
             tenant, _, schedule_id = key.partition("#")
-            spoil(definitions, {"t": {"S": tenant}, "i": {"S": schedule_id}}, name)
+            row = _item(dynamodb, definitions, {"t": {"S": tenant}, "i": {"S": schedule_id}})
+            _spoil(dynamodb, definitions, row, name=name)
+
+        def spoil_state(key: str) -> None:
+            _spoil(dynamodb, states, _item(dynamodb, states, {"k": {"S": key}}), name="s")
 
         store = DynamoDBScheduleStore(Table(dynamodb, definitions), Table(dynamodb, states))
-        yield ScheduleSubject(store, expires_at, spoil_definition, lambda key: spoil(states, {"k": {"S": key}}, "s"))
+        yield ScheduleSubject(store, expires_at, spoil_definition, spoil_state)
 
 
 @pytest.fixture
@@ -430,14 +414,28 @@ def _store(
     *,
     beside: str = "",
 ) -> Iterator[Any]:
-    """A store with a table of its own, or the fake. beside: the kind of its rows, where others stand with them."""
+    """A store with a table of its own, or the fake; as for `_subject`."""
+    yield from _subject(
+        dynamodb, schema, in_memory, lambda client, name: on_dynamodb(Table(client, name)), beside=beside
+    )
+
+
+def _subject(
+    dynamodb: "DynamoDBClient | None",
+    schema: tables.TableSchema,
+    in_memory: Callable[[], S],
+    on_dynamodb: Callable[["DynamoDBClient", str], S],
+    *,
+    beside: str = "",
+) -> Iterator[S]:
+    """What is tested, on a table of its own or on the fake. beside: the kind of its rows, where others stand with them."""
     if dynamodb is None:
         yield in_memory()
         return
     with _table(dynamodb, schema) as name:
         if beside:
             _put_beside(dynamodb, name, beside)
-        yield on_dynamodb(Table(dynamodb, name))
+        yield on_dynamodb(dynamodb, name)
 
 
 def _put_beside(client: "DynamoDBClient", table: str, kind: str) -> None:
@@ -466,6 +464,22 @@ def _item(client: "DynamoDBClient", table: str, key: Any) -> Mapping[str, Any]:
     item = client.get_item(TableName=table, Key=key, ConsistentRead=True).get("Item")
     assert item is not None
     return item
+
+
+def _expiry(item: Mapping[str, Any]) -> datetime:
+    """From when on its table may let a row go."""
+    return from_seconds(int(item["x"]["N"]))
+
+
+def _only_expiry(client: "DynamoDBClient", table: str) -> datetime:
+    """Of the rows of a table that do not stay for ever: one, or several that go together."""
+    (expiry,) = {_expiry(item) for item in client.scan(TableName=table)["Items"] if "x" in item}
+    return expiry
+
+
+def _spoil(client: "DynamoDBClient", table: str, row: Mapping[str, Any], *, name: str = "j") -> None:
+    """Makes a record of a row one that a newer Tickwheel wrote. name: of its attribute."""
+    client.put_item(TableName=table, Item={**row, name: {"S": '{"lunar":28}'}})
 
 
 def _letters(client: "DynamoDBClient", table: str) -> list[DeadLetter]:

@@ -1,14 +1,14 @@
 """What every store of deletions keeps: one of a tenant, carried on by one at a time."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from functions.domain.instants import MINUTE
 from functions.domain.tenants.deletion import Deletion, DeletionStage
 from functions.ports.tenants import DeletionStore
-from testkit.builders import NOON
+from testkit.builders import LOCAL_WHEEL, NOON
 
-SKEW = timedelta(seconds=5)
+SKEW = LOCAL_WHEEL.skew
 BEGUN = Deletion(tenant="acme", since=NOON, keeps_ledger=True)
 
 

@@ -420,11 +420,10 @@ def test_a_settled_attempt_keeps_what_became_of_it(ledger: Ledger, event: Event,
     claim(ledger, timer, owner="me")
 
     answer = ledger.settle(
-        timer.job,
+        replace(timer, due_at=NOON + 9 * SECOND),
         event,
         fence=1,
         owner="me",
-        due_at=NOON + 9 * SECOND,
         now=NOON + SECOND,
         result='{"status":200}',
         error="it hurts",
@@ -564,7 +563,7 @@ def test_a_run_is_not_given_up_by_whoever_saw_it_before_it_was_heard_of_again(le
     seen = row_of(ledger, timer.job)
     match what:
         case "extended":
-            ledger.extend(timer.job.key, fence=1, lease_until=later + LEASE, now=later)
+            ledger.extend(job_id_of(timer.job), fence=1, lease_until=later + LEASE, now=later)
         case "rescued":
             rescue(ledger, timer, owner="you", now=later)
         case "parked":
@@ -1241,8 +1240,8 @@ def bury(
 
 
 def settle(ledger: Ledger, job: Job, event: Event, *, fence: int, owner: str, **options: Any) -> Applied | Refused:
-    values: dict[str, Any] = {"due_at": NOON, "now": NOON, **options}
-    return ledger.settle(job, event, fence=fence, owner=owner, **values)
+    timer = Timer(job=job, due_at=options.pop("due_at", NOON))
+    return ledger.settle(timer, event, fence=fence, owner=owner, **{"now": NOON, **options})
 
 
 def row_of(ledger: Ledger, job: Job) -> LedgerRow:

@@ -22,7 +22,7 @@ LEASE = NOON + 15 * SECOND
 class TestHeartbeats:
     def test_a_hold_after_a_heartbeat_keeps_the_longer_lease(self, ledger: Ledger):
         timer = a_claimed(ledger)
-        ledger.extend(timer.job.key, fence=1, lease_until=NOON + HOUR, now=NOON)
+        ledger.extend(job_id_of(timer.job), fence=1, lease_until=NOON + HOUR, now=NOON)
 
         assert hold(ledger, timer, lease_until=LEASE) == Applied()
 
@@ -33,7 +33,7 @@ class TestHeartbeats:
         ledger, timer = ledger_subject.ledger, an_early_timer()
         claim(ledger, timer)
 
-        ledger.extend(timer.job.key, fence=1, lease_until=LEASE + HOUR, now=NOON, scheduled_at=NOON + YEAR)
+        ledger.extend(job_id_of(timer.job), fence=1, lease_until=LEASE + HOUR, now=NOON)
 
         assert ledger_subject.expires_at(timer.job.key) >= NOON + YEAR + LEDGER_LIFE
 
@@ -46,7 +46,7 @@ class TestCompletions:
 
         row = row_of(ledger, timer)
         assert (row.state, row.result, row.owner, row.fence) == (State.SUCCEEDED, "3", "me", 1)
-        settled = ledger.settle(timer.job, Event.SUCCEED, fence=1, owner="me", due_at=NOON, now=NOON)
+        settled = ledger.settle(timer, Event.SUCCEED, fence=1, owner="me", now=NOON)
         assert settled == Applied()
 
     def test_an_attempt_with_a_record_is_not_ended_past_it(self, ledger: Ledger):
@@ -141,7 +141,7 @@ class TestRetriesThatAreHastened:
         timer = a_retried(ledger)
         hasten(ledger, timer)
 
-        answer = ledger.settle(timer.job, Event.RETRY, fence=1, owner="me", due_at=timer.due_at, now=NOON)
+        answer = ledger.settle(timer, Event.RETRY, fence=1, owner="me", now=NOON)
 
         assert isinstance(answer, Refused)
         assert row_of(ledger, timer).due_at == NOON + SECOND
@@ -202,7 +202,7 @@ class TestMoves:
     def test_what_a_worker_has_had_is_not_moved(self, ledger_subject: LedgerSubject):
         ledger, new = ledger_subject.ledger, a_timer()
         released = a_claimed(ledger)
-        ledger.settle(released.job, Event.RELEASE, fence=1, owner="me", due_at=NOON, now=NOON)
+        ledger.settle(released, Event.RELEASE, fence=1, owner="me", now=NOON)
 
         for old in (a_claimed(ledger), a_retried(ledger), released):
             assert move(ledger, old, new) == Refused(row_of(ledger, old))
@@ -329,7 +329,7 @@ def claimed(ledger: Ledger, timer: Timer) -> None:
 
 def settled(ledger: Ledger, timer: Timer) -> None:
     claim(ledger, timer)
-    ledger.settle(timer.job, Event.SUCCEED, fence=1, owner="me", due_at=NOON, now=NOON)
+    ledger.settle(timer, Event.SUCCEED, fence=1, owner="me", now=NOON)
 
 
 def held(ledger: Ledger, timer: Timer) -> None:
@@ -356,7 +356,7 @@ def a_retried(ledger: Ledger) -> Timer:
     """The next attempt of a job whose first has failed, in an hour."""
     timer = a_claimed(ledger)
     due_at = NOON + HOUR
-    ledger.settle(timer.job, Event.RETRY, fence=1, owner="me", due_at=due_at, now=NOON)
+    ledger.settle(replace(timer, due_at=due_at), Event.RETRY, fence=1, owner="me", now=NOON)
     return replace(timer, attempt=2, due_at=due_at)
 
 

@@ -33,7 +33,7 @@ def test_only_the_worker_that_has_an_attempt_holds_it(ledger: Ledger):
 
     assert isinstance(hold(ledger, timer, owner="other"), Refused)
     assert isinstance(hold(ledger, timer, fence=2), Refused)
-    ledger.settle(timer.job, Event.SUCCEED, fence=1, owner="me", due_at=NOON, now=NOON)
+    ledger.settle(timer, Event.SUCCEED, fence=1, owner="me", now=NOON)
     answer = hold(ledger, timer)
     assert isinstance(answer, Refused)
     assert answer.row == row_of(ledger, timer)
@@ -79,7 +79,7 @@ def test_a_stale_fence_prolongs_nothing(ledger: Ledger):
 
 def test_a_settled_attempt_has_no_lease_to_prolong(ledger: Ledger):
     timer = a_held_timer(ledger)
-    ledger.settle(timer.job, Event.SUCCEED, fence=1, owner="me", due_at=NOON, now=NOON)
+    ledger.settle(timer, Event.SUCCEED, fence=1, owner="me", now=NOON)
 
     answer = extend(ledger, timer)
 
@@ -100,6 +100,15 @@ def test_who_names_another_id_of_the_same_key_prolongs_nothing(ledger: Ledger, l
     assert isinstance(extend(ledger, timer, lease_until=lease_until, job_id=job_id), LedgerRow)
 
 
+def test_who_needs_no_very_id_prolongs_the_lease_of_another_id_of_the_same_key(ledger: Ledger):
+    timer = a_held_timer(ledger)
+    job_id = job_id_of(timer.job)
+    other = replace(job_id, due_at=job_id.due_at + HOUR)
+
+    assert isinstance(extend(ledger, timer, job_id=other, needs_id=False), LedgerRow)
+    assert row_of(ledger, timer).lease_until == NOON + 2 * HOUR
+
+
 def test_a_heartbeat_learns_of_a_requested_cancel(ledger: Ledger):
     timer = a_held_timer(ledger)
     ledger.request_cancel(job_id_of(timer.job), row=row_of(ledger, timer), now=NOON)
@@ -113,8 +122,8 @@ def test_a_heartbeat_learns_of_a_requested_cancel(ledger: Ledger):
 def test_the_record_goes_with_the_attempt(ledger: Ledger):
     settled, retried, taken = (a_held_timer(ledger) for _ in range(3))
 
-    ledger.settle(settled.job, Event.SUCCEED, fence=1, owner="me", due_at=NOON, now=NOON)
-    ledger.settle(retried.job, Event.RETRY, fence=1, owner="me", due_at=NOON, now=NOON)
+    ledger.settle(settled, Event.SUCCEED, fence=1, owner="me", now=NOON)
+    ledger.settle(retried, Event.RETRY, fence=1, owner="me", now=NOON)
     watchdog = taken.watchdog(due_at=NOON + 2 * HOUR)
     seen = row_of(ledger, taken)
     answer = ledger.rescue(watchdog, row=seen, owner="dog", lease_until=NOON + 3 * HOUR, now=NOON + 2 * HOUR)
@@ -128,8 +137,7 @@ def test_of_two_requests_that_end_a_held_attempt_one_does(ledger: Ledger, event:
     timer = a_held_timer(ledger)
 
     answers = [
-        ledger.settle(timer.job, event, fence=1, owner=owner, due_at=NOON, now=NOON, error=owner)
-        for owner in ("one", "two", "one")
+        ledger.settle(timer, event, fence=1, owner=owner, now=NOON, error=owner) for owner in ("one", "two", "one")
     ]
 
     assert [type(answer) for answer in answers] == [Applied, Refused, Applied]
@@ -152,7 +160,7 @@ def test_of_two_requests_that_fail_a_held_attempt_for_good_one_leaves_a_dead_let
 def test_a_watchdog_does_not_run_a_retry_before_its_time(ledger: Ledger):
     timer = a_held_timer(ledger)
     retry_at = NOON + 2 * HOUR
-    ledger.settle(timer.job, Event.RETRY, fence=1, owner="me", due_at=retry_at, now=NOON)
+    ledger.settle(replace(timer, due_at=retry_at), Event.RETRY, fence=1, owner="me", now=NOON)
 
     early = claim(ledger, timer.watchdog(due_at=retry_at - MILLISECOND))
     in_time = claim(ledger, timer.watchdog(due_at=retry_at))
@@ -173,7 +181,7 @@ def test_a_parked_attempt_is_scheduled_until_it_is_claimed(ledger: Ledger):
 
 def test_a_parked_retry_stays_one_and_keeps_its_time(ledger: Ledger):
     timer = a_held_timer(ledger)
-    ledger.settle(timer.job, Event.RETRY, fence=1, owner="me", due_at=NOON + SECOND, now=NOON)
+    ledger.settle(replace(timer, due_at=NOON + SECOND), Event.RETRY, fence=1, owner="me", now=NOON)
 
     park(ledger, timer.watchdog(due_at=NOON + SECOND), until=NOON + HOUR)
 
@@ -191,9 +199,9 @@ def test_a_watchdog_is_parked_beside_the_attempt_that_it_watches(ledger: Ledger)
 
 def test_what_is_settled_or_superseded_is_not_parked(ledger: Ledger):
     settled, retried, ahead = (a_claimed(ledger) for _ in range(3))
-    ledger.settle(settled.job, Event.SUCCEED, fence=1, owner="me", due_at=NOON, now=NOON)
-    ledger.settle(retried.job, Event.RETRY, fence=1, owner="me", due_at=NOON + HOUR, now=NOON)
-    ledger.settle(ahead.job, Event.RETRY, fence=1, owner="me", due_at=NOON + HOUR, now=NOON)
+    ledger.settle(settled, Event.SUCCEED, fence=1, owner="me", now=NOON)
+    ledger.settle(replace(retried, due_at=NOON + HOUR), Event.RETRY, fence=1, owner="me", now=NOON)
+    ledger.settle(replace(ahead, due_at=NOON + HOUR), Event.RETRY, fence=1, owner="me", now=NOON)
 
     for timer in (settled, retried, ahead.watchdog(due_at=NOON)):
         before = row_of(ledger, timer)
@@ -311,8 +319,8 @@ def park(ledger: Ledger, timer: Timer, *, until: datetime) -> Applied | Refused:
 
 
 def extend(ledger: Ledger, timer: Timer, **options: Any) -> LedgerRow | Refused:
-    given: dict[str, Any] = {"fence": 1, "lease_until": NOON + 2 * HOUR, **options}
-    return ledger.extend(timer.job.key, now=NOON, **given)
+    given: dict[str, Any] = {"job_id": job_id_of(timer.job), "fence": 1, "lease_until": NOON + 2 * HOUR, **options}
+    return ledger.extend(now=NOON, **given)
 
 
 def row_of(ledger: Ledger, timer: Timer) -> LedgerRow:

@@ -90,7 +90,7 @@ def _run_first_attempt(ledger: Ledger, timer: Timer) -> None:
 def _settled(event: Event) -> Callable[[Ledger, Timer], None]:
     def arrange(ledger: Ledger, timer: Timer) -> None:
         _run_first_attempt(ledger, timer)
-        ledger.settle(timer.job, event, fence=1, owner="arranger", due_at=NOON, now=NOON)
+        ledger.settle(timer, event, fence=1, owner="arranger", now=NOON)
 
     return arrange
 
@@ -132,7 +132,7 @@ def _settle(event: Event) -> Step:
         seen = ledger.get(timer.job.key) or LedgerRow(state=State.ABSENT)
         # With the row's own fence and token: only the state may refuse it. A repeated settle is a case of its own.
         owner = seen.owner if seen.state is State.RUNNING else "performer"
-        return ledger.settle(timer.job, event, fence=seen.fence, owner=owner, due_at=NOON, now=LONG_AFTER)
+        return ledger.settle(timer, event, fence=seen.fence, owner=owner, now=LONG_AFTER)
 
     return perform
 

@@ -20,10 +20,10 @@ from functions.domain.operations.operation import (
     WalkPosition,
 )
 from functions.ports.operations import OperationStore
-from testkit.builders import NOON
+from testkit.builders import LOCAL_WHEEL, NOON
 from tests.contract.conftest import ON_DYNAMODB, OperationSubject
 
-SKEW = timedelta(seconds=5)
+SKEW = LOCAL_WHEEL.skew
 LEASE = timedelta(minutes=2)
 LATER = NOON + timedelta(minutes=1)
 

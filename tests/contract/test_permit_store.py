@@ -8,10 +8,10 @@ import pytest
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.targets.concurrency import PERMIT_LIFE, Permit
 from functions.ports.targets import PermitStore
-from testkit.builders import NOON
+from testkit.builders import LOCAL_WHEEL, NOON
 from tests.contract.conftest import PermitSubject
 
-SKEW = 5 * SECOND
+SKEW = LOCAL_WHEEL.skew
 LEASE = timedelta(seconds=30)
 OVER = NOON + LEASE + SKEW
 

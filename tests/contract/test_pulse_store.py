@@ -2,9 +2,10 @@
 
 from datetime import timedelta
 
+from functions.domain.instants import MINUTE
 from functions.domain.jobs.job import Priority
 from functions.domain.stage.lag_histogram import LAST_CELL
-from functions.domain.stage.pulse import MINUTE, Figure, Pulse, sum_of
+from functions.domain.stage.pulse import Figure, Pulse, sum_of
 from functions.ports.recorder import PulseStore
 from testkit.builders import NOON
 

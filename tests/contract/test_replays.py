@@ -74,7 +74,7 @@ def test_its_row_keeps_the_budget_that_it_was_given_whatever_comes_after(ledger:
     ledger.park(again, until=LATER + SECOND, now=LATER)
     taken = claim(ledger, again)
     assert isinstance(taken, Claimed)
-    ledger.settle(timer.job, Event.RETRY, fence=taken.fence, owner="worker", due_at=LATER + SECOND, now=LATER)
+    ledger.settle(replace(timer, due_at=LATER + SECOND), Event.RETRY, fence=taken.fence, owner="worker", now=LATER)
 
     row = ledger.get(timer.job.key)
     assert row is not None
@@ -133,7 +133,7 @@ def test_what_has_gone_on_is_not_replayed_again(ledger: Ledger):
 
     for end in (None, Event.SUCCEED):
         if end is not None:
-            ledger.settle(timer.job, end, fence=taken.fence, owner="worker", due_at=LATER, now=LATER)
+            ledger.settle(replace(timer, due_at=LATER), end, fence=taken.fence, owner="worker", now=LATER)
         answer = replay(ledger, timer)
         assert isinstance(answer, Refused)
         assert answer.row is not None
@@ -270,7 +270,7 @@ def test_a_replay_that_has_gone_on_since_it_was_seen_is_not_stopped(ledger: Ledg
     seen = ledger.get(timer.job.key)
     taken = claim(ledger, timer.replayed(due_at=LATER))
     assert isinstance(taken, Claimed)
-    ledger.settle(timer.job, Event.RETRY, fence=taken.fence, owner="worker", due_at=LATER, now=LATER)
+    ledger.settle(replace(timer, due_at=LATER), Event.RETRY, fence=taken.fence, owner="worker", now=LATER)
     row = ledger.get(timer.job.key)
 
     assert ledger.cancel(job_id_of(timer.job), owner="op", now=LATER, row=seen) == Refused(row)

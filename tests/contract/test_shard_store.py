@@ -21,10 +21,10 @@ from functions.domain.instants import HOUR, MILLISECOND
 from functions.domain.jobs.job import Priority
 from functions.domain.stage.conditions import Conditions
 from functions.ports.shards import ShardLease, ShardStore
-from testkit.builders import NOON, a_wheel, worst_cursors
+from testkit.builders import LOCAL_WHEEL, NOON, a_wheel, worst_cursors
 
 LEASE = timedelta(seconds=30)
-SKEW = timedelta(seconds=5)
+SKEW = LOCAL_WHEEL.skew
 
 
 def test_the_first_lease_of_a_shard_has_the_first_epoch_and_no_cursors(shards: ShardStore):

@@ -16,14 +16,7 @@ import pytest
 
 from functions.domain.dead_letters.dead_letter_id import parse_dead_letter_id
 from functions.domain.errors import Undecodable
-from functions.domain.far_ring.timer_record import (
-    decode_alarm,
-    decode_envelope,
-    decode_timer,
-    encode_alarm,
-    encode_envelope,
-    encode_timer,
-)
+from functions.domain.far_ring import timer_record
 from functions.domain.jobs.job import Delivery, Precision, Priority
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.jobs.overlap import Overlap
@@ -34,7 +27,8 @@ from functions.domain.operations.operation import OperationKind, OperationState
 from functions.domain.operations.record import OperationRecord, decode_operation, encode_operation
 from functions.domain.schedules.defaults import REQUESTED, STORED
 from functions.domain.schedules.record import decode_schedule, encode_schedule
-from functions.domain.schedules.schedule import Fold, Gap, Misfire, Roll, WindowMode
+from functions.domain.schedules.rules import Fold, Gap
+from functions.domain.schedules.schedule import Misfire, Roll, WindowMode
 from functions.domain.schedules.state import SkipReason, Status
 from functions.domain.stage.conditions import decode_conditions, encode_conditions
 from functions.domain.stage.pulse import Figure
@@ -138,9 +132,9 @@ def test_stored_bytes_say_what_they_said_when_they_were_written(this_release: Re
 
 
 WRITES_AGAIN: dict[str, Any] = {
-    "timer": lambda text: encode_timer(decode_timer(text, tenant="acme")),
-    "alarm": lambda text: encode_alarm(decode_alarm(text, tenant="acme")),
-    "message": lambda text: encode_envelope(decode_envelope(text)),
+    "timer": lambda text: timer_record.encode_timer(timer_record.decode_timer(text, tenant="acme")),
+    "alarm": lambda text: timer_record.encode_alarm(timer_record.decode_alarm(text, tenant="acme")),
+    "message": lambda text: timer_record.encode_envelope(timer_record.decode_envelope(text)),
     "definition": lambda text: json.dumps(
         encode_schedule(decode_schedule(text, tenant="acme", schedule_id="nightly")),
         separators=(",", ":"),

@@ -9,7 +9,7 @@ over in silence: nothing else is allowed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -28,40 +28,38 @@ STATISTIC = (
 )
 """Of CloudWatch, "Statistics definitions": the plain ones, percentiles, and trimmed and winsorized ones."""
 
+
+def _object(properties: Body, *, required: Sequence[str] = ()) -> Body:
+    """An object with these properties and no others."""
+    return {"type": "object", "required": list(required), "additionalProperties": False, "properties": properties}
+
+
 _PERIOD = {"anyOf": [{"enum": [1, 5, 10, 20, 30]}, {"type": "integer", "minimum": 60, "multipleOf": 60}]}
 _COLOUR = {"type": "string", "pattern": "^#[0-9a-fA-F]{3}([0-9a-fA-F]{3})?$"}
-_AXIS = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
+_AXIS = _object(
+    {
         "label": {"type": "string"},
         "min": {"type": "number"},
         "max": {"type": "number"},
         "showUnits": {"type": "boolean"},
-    },
-}
+    }
+)
 _MARK = {"label": {"type": "string"}, "color": _COLOUR, "visible": {"type": "boolean"}}
-_HORIZONTAL = {
-    "type": "object",
-    "required": ["value"],
-    "additionalProperties": False,
-    "properties": {
+_HORIZONTAL = _object(
+    {
         **_MARK,
         "value": {"type": "number"},
         "fill": {"enum": ["above", "below", "none"]},
         "yAxis": {"enum": ["left", "right"]},
     },
-}
-_VERTICAL = {
-    "type": "object",
-    "required": ["value"],
-    "additionalProperties": False,
-    "properties": {**_MARK, "value": {"type": "string"}, "fill": {"enum": ["before", "after", "none"]}},
-}
-_RENDERING = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
+    required=["value"],
+)
+_VERTICAL = _object(
+    {**_MARK, "value": {"type": "string"}, "fill": {"enum": ["before", "after", "none"]}},
+    required=["value"],
+)
+_RENDERING = _object(
+    {
         "accountId": {"type": "string"},
         "color": _COLOUR,
         "expression": {"type": "string", "minLength": 1, "maxLength": 1024},
@@ -72,8 +70,8 @@ _RENDERING = {
         "stat": {"type": "string", "pattern": STATISTIC},
         "visible": {"type": "boolean"},
         "yAxis": {"enum": ["left", "right"]},
-    },
-}
+    }
+)
 _METRICS = {
     "type": "array",
     "minItems": 1,
@@ -86,26 +84,17 @@ _METRICS = {
         "items": {"anyOf": [{"type": "string", "minLength": 1, "maxLength": 1024}, _RENDERING]},
     },
 }
-_METRIC_WIDGET = {
-    "type": "object",
-    "required": ["region", "metrics"],
-    "additionalProperties": False,
-    "properties": {
+_METRIC_WIDGET = _object(
+    {
         "accountId": {"type": "string"},
-        "annotations": {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {
+        "annotations": _object(
+            {
                 "alarms": {"type": "array", "maxItems": 1, "items": {"type": "string"}},
                 "horizontal": {"type": "array", "items": _HORIZONTAL},
                 "vertical": {"type": "array", "items": _VERTICAL},
-            },
-        },
-        "legend": {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {"position": {"enum": ["bottom", "right", "hidden"]}},
-        },
+            }
+        ),
+        "legend": _object({"position": {"enum": ["bottom", "right", "hidden"]}}),
         "liveData": {"type": "boolean"},
         "metrics": _METRICS,
         "period": _PERIOD,
@@ -119,14 +108,12 @@ _METRIC_WIDGET = {
         "title": {"type": "string"},
         "trend": {"type": "boolean"},
         "view": {"enum": ["timeSeries", "singleValue", "gauge", "bar", "pie", "table"]},
-        "yAxis": {"type": "object", "additionalProperties": False, "properties": {"left": _AXIS, "right": _AXIS}},
+        "yAxis": _object({"left": _AXIS, "right": _AXIS}),
     },
-}
-_LOG_WIDGET = {
-    "type": "object",
-    "required": ["region", "query"],
-    "additionalProperties": False,
-    "properties": {
+    required=["region", "metrics"],
+)
+_LOG_WIDGET = _object(
+    {
         "accountId": {"type": "string"},
         "query": {"type": "string", "pattern": "^SOURCE '[^']+'( \\| SOURCE '[^']+')* *[|\\n]"},
         "region": {"type": "string", "minLength": 1},
@@ -134,37 +121,30 @@ _LOG_WIDGET = {
         "title": {"type": "string"},
         "view": {"enum": ["table", "timeSeries", "bar", "pie"]},
     },
-}
-_TEXT_WIDGET = {
-    "type": "object",
-    "required": ["markdown"],
-    "additionalProperties": False,
-    "properties": {
+    required=["region", "query"],
+)
+_TEXT_WIDGET = _object(
+    {
         "markdown": {"type": "string", "minLength": 1},
         "background": {"enum": ["transparent", "solid"]},
     },
-}
-_ALARM_WIDGET = {
-    "type": "object",
-    "required": ["alarms"],
-    "additionalProperties": False,
-    "properties": {
+    required=["markdown"],
+)
+_ALARM_WIDGET = _object(
+    {
         "alarms": {"type": "array", "minItems": 1, "maxItems": 100, "items": {"type": "string", "pattern": "^arn:"}},
         "sortBy": {"enum": ["default", "stateUpdatedTimestamp", "timestamp"]},
         "states": {"type": "array", "items": {"enum": ["ALARM", "INSUFFICIENT_DATA", "OK"]}},
         "title": {"type": "string"},
     },
-}
+    required=["alarms"],
+)
 _PROPERTIES = {"metric": _METRIC_WIDGET, "log": _LOG_WIDGET, "text": _TEXT_WIDGET, "alarm": _ALARM_WIDGET}
 
 
 def _widget(kind: str, properties: Body) -> Body:
-    return {
-        "type": "object",
-        # The documentation lets positions be left out; CDK writes them, and without them nothing could be laid out.
-        "required": ["type", "x", "y", "width", "height", "properties"],
-        "additionalProperties": False,
-        "properties": {
+    return _object(
+        {
             "type": {"const": kind},
             "x": {"type": "integer", "minimum": 0, "maximum": COLUMNS - 1},
             "y": {"type": "integer", "minimum": 0},
@@ -172,7 +152,9 @@ def _widget(kind: str, properties: Body) -> Body:
             "height": {"type": "integer", "minimum": 1, "maximum": 1000},
             "properties": properties,
         },
-    }
+        # The documentation lets positions be left out; CDK writes them, and without them nothing could be laid out.
+        required=["type", "x", "y", "width", "height", "properties"],
+    )
 
 
 SCHEMA: Body = {

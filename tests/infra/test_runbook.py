@@ -50,7 +50,7 @@ def test_every_section_belongs_to_an_alarm(dev: Templates) -> None:
 @pytest.mark.parametrize("title", TITLES)
 def test_a_section_says_what_it_means_how_to_confirm_it_and_what_to_do(title: str) -> None:
     body = BODIES[TITLES.index(title)]
-    assert re.findall(r"^\*\*(\w+)\.\*\* \S", body, flags=re.MULTILINE) == ["Means", "Confirm", "Do"]
+    assert re.findall(r"^\*\*(\w+)\.\*\* \S", body, flags=re.MULTILINE) == ["Meaning", "Confirm", "Do"]
 
 
 def test_links_within_the_runbook_lead_somewhere() -> None:

@@ -29,7 +29,7 @@ def rows(heading: str) -> dict[str, list[str]]:
     return {first: rest for first, *rest in cells}
 
 
-NUMBERS = rows("| number |")
+NUMBERS = rows("| setting |")
 QUOTAS = rows("| quota |")
 
 

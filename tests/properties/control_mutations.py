@@ -17,7 +17,6 @@ from functions.domain.operations.operation import Operation
 from functions.domain.wheel import Ring
 from functions.operations import executor as work
 from functions.ports.ledger import Applied, Cancelled
-from functions.services.far_ring.placer import Placement
 from functions.services.jobs import settler as settling
 from functions.services.jobs.canceller import Canceller
 from functions.services.jobs.rescheduler import Rescheduler
@@ -33,8 +32,8 @@ class _HoldsWithoutAWatchdog(settling.Settler):
 
 
 class _PlacesNothing:
-    def place(self, timers: Any) -> Any:
-        return [Placement(Ring.NEAR) for _ in timers]
+    def place_one(self, _: Timer) -> Ring:
+        return Ring.NEAR
 
 
 def holds_without_a_watchdog(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
@@ -60,9 +59,9 @@ def listens_to_stale_fences(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
 def prolongs_whatever_runs(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     extend = fakes.InMemoryLedger.extend
 
-    def extend_anyway(ledger: Any, key: str, *, fence: int, **given: Any) -> Any:
-        row = ledger.rows.get(key)
-        return extend(ledger, key, fence=row.fence if row else fence, **given)
+    def extend_anyway(ledger: Any, job_id: Any, *, fence: int, **given: Any) -> Any:
+        row = ledger.rows.get(job_id.key)
+        return extend(ledger, job_id, fence=row.fence if row else fence, **given)
 
     monkeypatch.setattr(fakes.InMemoryLedger, "extend", extend_anyway)
     return {}
@@ -154,7 +153,7 @@ def puts_a_part_without_its_lease(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     put = work._Turn._put_part
 
     def put_anyway(turn: Any) -> bool:
-        turn.operation = replace(turn.operation, lease_until=turn.operator.clock.now())
+        turn.operation = replace(turn.operation, lease_until=turn.executor.clock.now())
         return put(turn)
 
     monkeypatch.setattr(work._Turn, "_put_part", put_anyway)

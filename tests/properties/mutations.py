@@ -114,9 +114,9 @@ def rescues_whatever_runs(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
 def settles_without_its_fence(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     settle = fakes.InMemoryLedger.settle
 
-    def settle_anyway(ledger: Any, job: Any, event: Event, **given: Any) -> Any:
-        met = ledger.rows[job.key]
-        return settle(ledger, job, event, **{**given, "fence": met.fence, "owner": met.owner})
+    def settle_anyway(ledger: Any, timer: Timer, event: Event, **given: Any) -> Any:
+        met = ledger.rows[timer.job.key]
+        return settle(ledger, timer, event, **{**given, "fence": met.fence, "owner": met.owner})
 
     monkeypatch.setattr(fakes.InMemoryLedger, "settle", settle_anyway)
     return {}
@@ -178,10 +178,10 @@ def ignores_what_was_not_placed(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
 def retries_what_should_stop(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     settle = fakes.InMemoryLedger.settle
 
-    def settle_anyway(ledger: Any, job: Any, event: Event, **given: Any) -> Any:
-        if job.key in ledger.rows:
-            ledger.rows[job.key] = replace(ledger.rows[job.key], cancel_requested=False)
-        return settle(ledger, job, event, **given)
+    def settle_anyway(ledger: Any, timer: Timer, event: Event, **given: Any) -> Any:
+        if timer.job.key in ledger.rows:
+            ledger.rows[timer.job.key] = replace(ledger.rows[timer.job.key], cancel_requested=False)
+        return settle(ledger, timer, event, **given)
 
     monkeypatch.setattr(fakes.InMemoryLedger, "settle", settle_anyway)
     return {}

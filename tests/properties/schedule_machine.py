@@ -13,7 +13,8 @@ from functions.domain.instants import SECOND
 from functions.domain.jobs.job import Delivery, Payload, Priority
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
-from functions.domain.schedules.schedule import CronRule, JobTemplate, Misfire, Schedule
+from functions.domain.schedules.rules import CronRule
+from functions.domain.schedules.schedule import JobTemplate, Misfire, Schedule
 from functions.domain.schedules.state import Status
 from testkit.builders import a_schedule, every
 from testkit.world.process import SMOOTHLY

@@ -20,13 +20,13 @@ from functions.domain.targets.breaker import MAX_OPEN_FOR, MIN_FAILURES, Breaker
 from functions.ports.ledger import Applied
 from functions.ports.targets import Changed, Failed, Outcome, Pending, Succeeded
 from functions.services.targets.breakers import REFRESH_SECONDS, Breakers, Go, Park
-from testkit.builders import a_timer
+from testkit.builders import LOCAL_WHEEL, a_timer
 from testkit.fakes import FakeClock, InMemoryBreakerStore, RecordingJournal
 from testkit.observed import Unreliable
 from tests.properties.machine import SCHEDULER_SETTINGS
 
 HOST = "https://example.com"
-SKEW = timedelta(seconds=5)
+SKEW = LOCAL_WHEEL.skew
 LEASE = timedelta(seconds=20)
 DOWN = Failed("503", "http_503")
 CLOCKS = (-SKEW / 2, timedelta(0), SKEW / 2)
@@ -151,7 +151,8 @@ class Interleavings(RuleBasedStateMachine):
             # It may have seen the destination work: then its own calls go.
             call.worker.knows = 0
         if before is not None and self.row is None:
-            assert call.go.probe_owner == before.owner, "closed by another call than its probe"
+            closed_by = call.go.probe.owner if call.go.probe is not None else ""
+            assert closed_by == before.owner, "closed by another call than its probe"
             assert outcome not in (DOWN, OUTCOMES[1]), "closed by a failure"
 
     @rule(number=workers, count=st.integers(1, MIN_FAILURES + 1))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
-from testkit.world.world import World
 from tests.properties import control_histories as histories
 from tests.properties import control_mutations as mutations
 from tests.properties.control_machine import CONTROLLED_SETTINGS, Controlled
+from tests.properties.lives import broken_by_each_mutation, kept_in_each_history
 
 TestControlled = Controlled.TestCase
 TestControlled.settings = CONTROLLED_SETTINGS
@@ -50,26 +48,5 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(
-    "history", dict.fromkeys(history for history, _, _ in BROKEN), ids=lambda history: history.__name__
-)
-def test_every_promise_is_kept_when(history) -> None:
-    live_through(history, lambdas={})
-
-
-@pytest.mark.parametrize(
-    ("history", "mutation", "violation"), BROKEN, ids=lambda given: given.__name__ if callable(given) else ""
-)
-def test_a_promise_is_broken_when(history, mutation, violation, monkeypatch) -> None:
-    with pytest.raises(AssertionError, match=violation):
-        live_through(history, lambdas=mutation(monkeypatch))
-
-
-def live_through(history, *, lambdas) -> None:
-    world = World(audits=False, lambdas=lambdas)
-    try:
-        history(world)
-        world.look()
-        world.come_to_an_end()
-    finally:
-        world.end()
+test_every_promise_is_kept_when = kept_in_each_history(of=BROKEN)
+test_a_promise_is_broken_when = broken_by_each_mutation(BROKEN)

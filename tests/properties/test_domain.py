@@ -324,34 +324,18 @@ class TestKeys:
 
 class TestJobIds:
     @given(
-        tenants,
-        st.sampled_from(Priority),
-        st.sampled_from(Delivery),
-        st.integers(0, 2**40),
-        st.integers(0, 9_999),
-        whole_ms,
-        identities,
-    )
-    def test_an_id_is_read_back_as_it_was_written(
-        self,
-        tenant: str,
-        priority: Priority,
-        delivery: Delivery,
-        bucket: int,
-        shard: int,
-        due_at: datetime,
-        identity: str,
-    ):
-        job_id = JobId(
-            tenant=tenant,
-            priority=priority,
-            delivery=delivery,
-            bucket=bucket,
-            shard=shard,
-            due_at=due_at,
-            identity=identity,
+        st.builds(
+            JobId,
+            tenant=tenants,
+            priority=st.sampled_from(Priority),
+            delivery=st.sampled_from(Delivery),
+            bucket=st.integers(0, 2**40),
+            shard=st.integers(0, 9_999),
+            due_at=whole_ms,
+            identity=identities,
         )
-
+    )
+    def test_an_id_is_read_back_as_it_was_written(self, job_id: JobId):
         assert parse_job_id(str(job_id)) == job_id
 
     @given(jobs(), jobs())

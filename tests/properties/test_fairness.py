@@ -100,8 +100,9 @@ class Shard:
     def record(self, priority: Priority, cursor: ClassCursor) -> None:
         self.cursor = cursor
 
-    def cursor_of(self, priority: Priority) -> ClassCursor:
-        return self.cursor
+    @property
+    def cursors(self) -> dict[Priority, ClassCursor]:
+        return {CLASS: self.cursor}
 
     def has_time(self, priority: Priority) -> bool:
         return True

@@ -17,22 +17,8 @@ from functions.domain.schedules.calendars import why_excluded
 from functions.domain.schedules.firing import MOST_GATHERED, check_fires, fires, next_fire
 from functions.domain.schedules.nominal_times import nominals
 from functions.domain.schedules.preview import explain, preview
-from functions.domain.schedules.schedule import (
-    At,
-    Calendar,
-    CronRule,
-    Every,
-    Fire,
-    Fold,
-    Gap,
-    Poisson,
-    RecurrenceRule,
-    Roll,
-    Schedule,
-    Weekday,
-    Window,
-    WindowMode,
-)
+from functions.domain.schedules.rules import At, CronRule, Every, Fold, Gap, Poisson, RecurrenceRule
+from functions.domain.schedules.schedule import Calendar, Fire, Roll, Schedule, Weekday, Window, WindowMode
 from functions.domain.schedules.shifts import course_of
 from functions.domain.schedules.step_budget import Budget
 from functions.domain.schedules.validation import check_sense

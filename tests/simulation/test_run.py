@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from functions.domain.schedules.schedule import CronRule, JobTemplate, Schedule
+from functions.domain.schedules.rules import CronRule
+from functions.domain.schedules.schedule import JobTemplate, Schedule
 from simulation.outcome import Result
 from simulation.run import simulate
 from simulation.scenario import Work

@@ -30,7 +30,7 @@ def test_the_queries_are_those_that_are_saved():
 
 
 def test_the_figures_are_those_of_the_code():
-    assert f"deleted after {LIFE.to_days():g} days, results of queries after {RESULTS_LIFE.to_days():g}" in PAGE
+    assert f"deleted after {LIFE.to_days():g} days, query results after {RESULTS_LIFE.to_days():g}" in PAGE
     assert f"at most {LINE_LIMIT // 1_000} KB" in PAGE
     assert f"may scan {MOST_SCANNED_BYTES // 1024**3} GB" in PAGE
     assert BUFFER_SECONDS == 5 * 60

@@ -26,7 +26,7 @@ from bench.units import Measured
 from functions.domain.instants import SECOND
 from functions.domain.jobs.job import Delivery, Precision
 from functions.domain.jobs.overlap import Overlap
-from functions.domain.schedules.schedule import At, Rule
+from functions.domain.schedules.rules import At, Rule
 from functions.domain.wheel import Ring
 from testkit.builders import LOCAL_WHEEL, NOON
 from tickwheel.demo.sink import Arrival

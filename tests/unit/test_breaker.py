@@ -17,9 +17,9 @@ from functions.domain.targets.breaker import (
     health_of_failure,
     opened,
 )
-from testkit.builders import NOON, a_breaker
+from testkit.builders import LOCAL_WHEEL, NOON, a_breaker
 
-SKEW = timedelta(seconds=5)
+SKEW = LOCAL_WHEEL.skew
 
 
 def window(calls: str, *, every: float = 0.1) -> RecentCalls:

@@ -14,12 +14,12 @@ from functions.domain.jobs.job import Timer
 from functions.domain.targets.breaker import MAX_OPEN_FOR, MIN_SMEAR, OPEN_FOR, Breaker, BreakerState
 from functions.ports.targets import Failed, Outcome, Pending, Succeeded
 from functions.services.targets.breakers import MOST_KNOWN, REFRESH_SECONDS, Breakers, Go, Park
-from testkit.builders import NOON, a_breaker, a_timer
+from testkit.builders import LOCAL_WHEEL, NOON, a_breaker, a_timer
 from testkit.fakes import FakeClock, InMemoryBreakerStore, RecordingJournal
 from testkit.observed import Unreliable, Watched
 
 HOST = "https://example.com"
-SKEW = timedelta(seconds=5)
+SKEW = LOCAL_WHEEL.skew
 LEASE = timedelta(seconds=15)
 DOWN = Failed("503", "http_503")
 FINE = Succeeded()
@@ -282,7 +282,7 @@ def test_from_its_time_on_one_worker_becomes_the_probe_and_the_others_wait_for_i
     probe = first.probe()
 
     assert world.row is not None
-    assert (world.row.state, world.row.owner) == (BreakerState.HALF_OPEN, probe.probe_owner)
+    assert (world.row.state, world.row) == (BreakerState.HALF_OPEN, probe.probe)
     assert first.park() == second.park() == world.clock.now() + LEASE
 
 
@@ -400,7 +400,7 @@ def test_a_zombie_probe_that_reports_after_it_was_taken_over_changes_nothing(out
     zombie.answer(late, outcome)
 
     assert world.row is not None
-    assert world.row.owner == probe.probe_owner
+    assert world.row == probe.probe
     assert "breakers_closed" not in world.journal.counts
     writes = world.store.writes
     assert zombie.park() == world.clock.now() + LEASE

@@ -2,7 +2,7 @@ import pytest
 
 from functions.domain.errors import InvalidSchedule, TooCostly
 from functions.domain.schedules.firing import fires, next_fire
-from functions.domain.schedules.schedule import CronRule
+from functions.domain.schedules.rules import CronRule
 from functions.domain.schedules.step_budget import Budget
 from testkit.builders import NOON, a_schedule
 from tests.wall_clock import a_cron
@@ -39,10 +39,10 @@ def test_what_is_worked_out_once_in_a_call_is_spent_for_once():
 
     assert (request.left, request.affordable) == (4, 4)
     assert Budget(8, within=request).affordable == 4
-    assert (request.has_paid("holidays"), request.has_paid("windows")) == (True, False)
+    assert request.paid == {"holidays"}
     with pytest.raises(TooCostly):
         Budget(8, within=request).spend_once("windows", 6)
-    assert not request.has_paid("windows")
+    assert request.paid == {"holidays"}
 
 
 def test_one_budget_pays_for_all_fires_of_a_call():

@@ -8,7 +8,8 @@ from holidays.registry import COUNTRIES, FINANCIAL
 from functions.domain.errors import InvalidSchedule
 from functions.domain.schedules.calendars import _holidays_of, check_calendar, rolled, why_excluded
 from functions.domain.schedules.firing import fires, next_fire
-from functions.domain.schedules.schedule import Calendar, CronRule, Roll, Shifter
+from functions.domain.schedules.rules import CronRule
+from functions.domain.schedules.schedule import Calendar, Roll, Shifter
 from scripts.holiday_dates import FILE, dates_of, parts_of
 from testkit.builders import a_schedule, every
 from tests.wall_clock import a_cron, fires_between, shown, utc

@@ -23,7 +23,8 @@ from functions.api.schedules.bodies import read_schedule
 from functions.domain.errors import InvalidInput
 from functions.domain.schedules.cron import parse_cron
 from functions.domain.schedules.firing import fires
-from functions.domain.schedules.schedule import CronRule, Fold, Gap, Schedule
+from functions.domain.schedules.rules import CronRule, Fold, Gap
+from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.validation import check_new, check_sense
 from functions.domain.schedules.zones import local_of, zone_of
 from fuzzing.parsers import RULES

@@ -8,7 +8,8 @@ from functions.domain.instants import DAY, HOUR, MILLISECOND, MINUTE, SECOND, to
 from functions.domain.jobs.occurrence import Occurrence
 from functions.domain.schedules.changes import activated, stopped
 from functions.domain.schedules.firing import next_fire
-from functions.domain.schedules.schedule import CronRule, Schedule
+from functions.domain.schedules.rules import CronRule
+from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.shifts import spread_of
 from functions.domain.schedules.state import Cut, Link, ScheduleState, SkipReason, Status
 from testkit.builders import NOON, a_link, a_schedule, a_state, every

@@ -27,9 +27,9 @@ from functions.domain.jobs.claims import (
 )
 from functions.domain.jobs.retry import MAX_BACKOFF, MIN_BACKOFF
 from functions.domain.lifecycle import TERMINAL, State
-from testkit.builders import NOON
+from testkit.builders import LOCAL_WHEEL, NOON
 
-SKEW = timedelta(seconds=5)
+SKEW = LOCAL_WHEEL.skew
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_a_dead_letter_that_was_replayed_before_is_reported_so() -> None:
     with ApiServer(Answer(200, answer)) as server:
         result = run("replay", ID, server=server)
 
-    assert result.stdout == f"replayed before {ID}: its job is running\n"
+    assert result.stdout == f"already replayed {ID}: its job is running\n"
 
 
 def test_one_that_is_refused_does_not_hold_up_the_others() -> None:
@@ -142,7 +142,7 @@ def test_many_are_replayed_by_a_filter_at_a_rate() -> None:
     assert result.exit_code == 0, result.output
     assert server.requests[0].json == {"tenant": "acme", "tag": "eu", "rate": 10}
     assert server.requests[1].json["after"] == "1~2~~x"
-    assert result.stdout == "replayed 3 of 4, 1 replayed before, failed 0\n"
+    assert result.stdout == "replayed 3 of 4, 1 already replayed, failed 0\n"
 
 
 def test_what_failed_of_many_is_reported_and_is_an_error() -> None:
@@ -165,7 +165,7 @@ def test_a_dry_run_counts_and_shows_and_changes_nothing(verb: str) -> None:
     assert all(request.json == {"tenant": "acme", "dry_run": True} for request in server.requests)
     assert len(server.requests) == 2
     assert ID in people.stdout
-    assert "2 match, of which these are the newest 1" in people.stdout
+    assert "2 match; these are the newest 1" in people.stdout
     assert json.loads(script.stdout) == {"matched": 2, "dead_letters": [dead_letter_json()]}
 
 
@@ -205,11 +205,11 @@ def test_with_yes_a_purge_does_not_ask() -> None:
         (["list", "--tenant", ""], "tenant: is required"),
         (["list", *ACME, "--since", "yesterday"], "'yesterday' is not a time"),
         (["list", *ACME, "--limit", "0"], "'--limit'"),
-        (["replay"], "name letters by their ids, or give --tenant"),
-        (["purge", "--tag", "eu"], "name letters by their ids, or give --tenant"),
-        (["replay", ID, *ACME], "leave --tenant out"),
-        (["replay", ID, "--error-class", "x", "--rate", "1"], "leave --error-class, --rate out"),
-        (["replay", ID, "--dry-run"], "leave --dry-run out"),
+        (["replay"], "select dead letters by their ids, or by --tenant"),
+        (["purge", "--tag", "eu"], "select dead letters by their ids, or by --tenant"),
+        (["replay", ID, *ACME], "ids cannot be combined with --tenant"),
+        (["replay", ID, "--error-class", "x", "--rate", "1"], "ids cannot be combined with --error-class, --rate"),
+        (["replay", ID, "--dry-run"], "ids cannot be combined with --dry-run"),
         (["purge", ID, "--json"], "add --yes"),
         (["purge", *ACME, "--json"], "add --yes"),
     ],

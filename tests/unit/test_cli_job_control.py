@@ -91,12 +91,12 @@ def test_an_edit_names_only_what_is_to_change(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["edit", JOB], "nothing is to be changed"),
+        (["edit", JOB], "nothing to change"),
         (["edit", JOB, "--timeout", "5s", "--unset", "timeout"], "--unset timeout contradicts another option"),
         (["edit", JOB, "--timeout", "5s", "--unset", "timeout.x"], "--unset timeout.x contradicts another option"),
         (["edit", JOB, "--delivery", "at_most_once"], "No such option"),
-        (["reschedule", JOB], "another time is needed"),
-        (["reschedule", JOB, "--in", "2h", "--at", "2030-01-31T09:00:00Z"], "another time is needed"),
+        (["reschedule", JOB], "a new time is required"),
+        (["reschedule", JOB, "--in", "2h", "--at", "2030-01-31T09:00:00Z"], "a new time is required"),
         (["heartbeat", JOB], "--fence"),
         (["complete", JOB, "--fence", "0"], "--fence"),
         (["complete", JOB, "--fence", "1", "--result", "{oops"], "--result is not JSON"),

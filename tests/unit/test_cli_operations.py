@@ -119,7 +119,7 @@ def test_a_cancel_counts_first_shows_the_jobs_and_asks() -> None:
     assert result.exit_code == 0, result.output
     assert bodies(server) == [{**ASKED, "action": "cancel", "dry_run": True}, {**ASKED, "action": "cancel"}]
     assert "j1~x" in result.stdout
-    assert "3 match, of which these are 2" in result.stdout
+    assert "3 match; these are the first 2" in result.stdout
     assert "Cancel 3 jobs for good?" in result.stderr
     assert result.stdout.endswith("cancelled 3 of 3\n")
 
@@ -145,7 +145,7 @@ def test_a_count_that_did_not_come_to_its_end_is_not_asked_about() -> None:
     with ApiServer(ACCEPTED, Answer(200, stopped)) as server:
         result = run("cancel", *EU, server=server, typed="y\n")
 
-    assert (result.exit_code, result.stdout) == (1, "stopped at 50% of the way: 3 match\n")
+    assert (result.exit_code, result.stdout) == (1, "stopped at 50%: 3 match\n")
     assert len(bodies(server)) == 1
 
 
@@ -154,7 +154,7 @@ def test_without_waiting_the_id_is_reported_at_once() -> None:
         people = run("run-now", *EU, "--no-wait", server=server)
         script = run("run-now", *EU, "--no-wait", "--json", server=server)
 
-    assert people.stdout == (f"accepted {ID}: look at it with `tickwheel operations show {ID} --tenant acme`\n")
+    assert people.stdout == (f"accepted {ID}: show it with `tickwheel operations show {ID} --tenant acme`\n")
     assert json.loads(script.stdout)["id"] == ID
     assert len(server.requests) == 2
 
@@ -177,8 +177,8 @@ def test_an_operation_that_could_not_go_on_is_an_error() -> None:
     with ApiServer(ACCEPTED, Answer(200, end)) as server:
         result = run("cancel", *EU, "--yes", server=server)
 
-    assert (result.exit_code, result.stdout) == (1, "failed at 25% of the way: cancelled 1 of 3\n")
-    assert "could not go on: ClientError: throttled" in result.stderr
+    assert (result.exit_code, result.stdout) == (1, "failed at 25%: cancelled 1 of 3\n")
+    assert "the operation failed: ClientError: throttled" in result.stderr
 
 
 def test_an_export_is_written_to_a_file(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_an_export_that_was_stopped_is_not_downloaded(tmp_path: Path) -> None:
     with ApiServer(Answer(202, operation_json(action="export", state="stopped", share=0.5))) as server:
         result = run("export", *EU, "--out", str(tmp_path / "jobs.jsonl"), server=server)
 
-    assert (result.exit_code, result.stdout) == (1, "stopped at 50% of the way: exported 3 of 3\n")
+    assert (result.exit_code, result.stdout) == (1, "stopped at 50%: exported 3 of 3\n")
     assert list(tmp_path.iterdir()) == []
     assert len(server.requests) == 1
 
@@ -265,12 +265,12 @@ def test_an_operation_is_shown_as_it_stands(verb: str) -> None:
         (["cancel", "--tenant", "acme"], "all: must be true to mean all jobs of the tenant"),
         (["cancel", *EU, "--json"], "add --yes"),
         (["cancel", *EU, "--due-from", "tomorrow"], "'tomorrow' is not a time"),
-        (["reschedule", *EU], "another time is needed"),
-        (["reschedule", *EU, "--by", "1h", "--to", "2h"], "another time is needed"),
-        (["reschedule", *EU, "--by", "1h", "--spread", "2h"], "another time is needed"),
+        (["reschedule", *EU], "a new time is required"),
+        (["reschedule", *EU, "--by", "1h", "--to", "2h"], "a new time is required"),
+        (["reschedule", *EU, "--by", "1h", "--spread", "2h"], "a new time is required"),
         (["reschedule", *EU, "--by", "soon"], "'soon' is not a duration"),
-        (["export", *EU, "--out", "x", "--no-wait"], "--no-wait ends before there is a file"),
-        (["export", *EU, "--out", "x", "--dry-run"], "--dry-run ends before there is a file"),
+        (["export", *EU, "--out", "x", "--no-wait"], "--no-wait cannot be combined with --out"),
+        (["export", *EU, "--out", "x", "--dry-run"], "--dry-run cannot be combined with --out"),
         (["download", ID, "--tenant", "acme"], "--out"),
         (["list"], "--tenant"),
         (["show", ID], "--tenant"),

@@ -107,9 +107,9 @@ def test_every_kind_of_rule_has_its_option(options: list[str], rule: dict[str, A
         (["create", "nightly", *ACME, "--cron", "@daily", "--target", "x", "--roll", "next"], "before, after, skip"),
         (["create", "nightly", *ACME, "--payload", "{oops"], "{oops"),
         (["create", "nightly", *ACME, "--file", "/no/such/file"], "/no/such/file"),
-        (["create", "nightly", *ACME, "--file", "x", "--cron", "@daily"], "leave cron out"),
+        (["create", "nightly", *ACME, "--file", "x", "--cron", "@daily"], "--file cannot be combined with cron"),
         (["create", "nightly", *ACME, "--count", "101"], "'--count'"),
-        (["update", "nightly", *ACME], "nothing is to be changed"),
+        (["update", "nightly", *ACME], "nothing to change"),
         (["update", "nightly", *ACME, "--spread", "5m", "--unset", "spread"], "contradicts another option"),
         (["update", "nightly", *ACME, "--spread", "5m", "--unset", "spread.x"], "contradicts another option"),
         (["backfill", "nightly", *ACME, "--start", "2030-01-01T00:00:00Z"], "--end"),
@@ -147,8 +147,8 @@ def test_what_show_prints_as_json_can_be_put_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ('{"id": "other"}', "is of id 'other', not of 'nightly'"),
-        ('{"tenant": "globex"}', "is of tenant 'globex', not of 'acme'"),
+        ('{"id": "other"}', "has id 'other', not 'nightly'"),
+        ('{"tenant": "globex"}', "has tenant 'globex', not 'acme'"),
         ("[]", "is not a JSON object"),
         ("{oops", "is not JSON"),
     ],
@@ -364,7 +364,7 @@ def test_a_backfill_that_is_refused_on_its_way_says_how_to_go_on() -> None:
         result = run("schedule", "backfill", "nightly", *ACME, *A_RANGE, server=server)
 
     assert result.exit_code == 1
-    assert "2 fires run; go on behind them with --after 1~2~k1" in result.stderr
+    assert "2 fires run; continue after them with --after 1~2~k1" in result.stderr
     with ApiServer(Answer(202, A_PART)) as server:
         run("schedule", "backfill", "nightly", *ACME, *A_RANGE, "--after", "1~2~k1", server=server)
     assert server.requests[0].json["after"] == "1~2~k1"
@@ -477,7 +477,7 @@ class TestImport:
         assert "line 2: line: is not JSON" in result.stderr
         assert "line 3: job.target: is required" in result.stderr
         assert "line 4: The schedule is refused" in result.stderr
-        assert "line 5: id: is that of line 1 too (got 'a')" in result.stderr
+        assert "line 5: id: is also that of line 1 (got 'a')" in result.stderr
         assert (tmp_path / "schedules.refused.jsonl").read_text().splitlines() == file.read_text().splitlines()[1:]
 
     def test_a_line_with_another_programs_rule_learns_what_to_write(self, tmp_path: Path) -> None:

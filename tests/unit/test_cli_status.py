@@ -42,9 +42,9 @@ def test_the_exit_code_says_whether_somebody_has_to_look(word: str, code: int) -
 def test_a_stage_with_which_all_is_well_shows_its_classes_and_nothing_that_there_is_not() -> None:
     result = status(health_json())
 
-    assert ["normal", "1,234", "17", "50,000", "-", "12:02:00", "taken"] in rows(result)
+    assert ["normal", "1,234", "17", "50,000", "-", "12:02:00", "accepted"] in rows(result)
     assert "2 shards; tenants with a cursor of their own: 0 behind, 0 held" in result.output
-    assert "the sweeper published 42s ago; the audit has come to 11:54:00" in result.output
+    assert "the sweeper published 42s ago; the bucket audit has reached 11:54:00" in result.output
     for heading in ("breakers", "tenants that", "scanned"):
         assert heading not in result.output
 
@@ -54,8 +54,8 @@ def test_a_stage_in_trouble_shows_why_and_what_is_behind() -> None:
 
     assert "  normal is 40 minutes behind\n  submissions of low are refused\n" in result.output
     found = rows(result)
-    assert ["normal", "1,234", "17", "50,000", "40m", "00s", "11:20:00", "taken"] in found
-    assert ["high", "1,234", "17", "full", "-", "12:02:00", "taken"] in found
+    assert ["normal", "1,234", "17", "50,000", "40m", "00s", "11:20:00", "accepted"] in found
+    assert ["high", "1,234", "17", "full", "-", "12:02:00", "accepted"] in found
     assert ["low", "1,234", "17", "50,000", "-", "12:02:00", "refused"] in found
     assert (
         "64 shards, 11 not scanned: 3, 7, ...; tenants with a cursor of their own: 1,200 behind, 1 held"

@@ -146,17 +146,17 @@ def test_tenants_are_listed_a_row_each() -> None:
 
 def test_a_stage_whose_tenants_were_never_changed_says_so() -> None:
     with ApiServer(Answer(200, {"tenants": [], "next": None})) as server:
-        assert "every tenant is on the default plan" in run("tenant", "list", server=server).stdout
+        assert "every tenant has the default plan" in run("tenant", "list", server=server).stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["tenant", "set", "acme"], "nothing is said that is to be changed"),
-        (["tenant", "shard", "acme"], "say over how many shards, or how fast"),
-        (["tenant", "set", "acme", "--execution-rate", "fast"], "'fast' is no rate"),
-        (["tenant", "set", "acme", "--execution-rate", "1.2.3/s"], "'1.2.3' is no number"),
-        (["tenant", "set", "acme", "--max-pending", "-1"], "'-1' is no whole number"),
+        (["tenant", "set", "acme"], "nothing to change"),
+        (["tenant", "shard", "acme"], "--subshards or --cap is required"),
+        (["tenant", "set", "acme", "--execution-rate", "fast"], "'fast' is not a rate"),
+        (["tenant", "set", "acme", "--execution-rate", "1.2.3/s"], "'1.2.3' is not a number"),
+        (["tenant", "set", "acme", "--max-pending", "-1"], "'-1' is not a whole number"),
         (["tenant", "set", "acme", "--weight", "heavy"], "--weight"),
         (["tenant", "set"], "ID"),
     ],
@@ -198,7 +198,7 @@ def test_what_is_no_rate_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "1.5", "+1", "²", "none"])
 def test_what_is_no_limit_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no whole number"):
+    with pytest.raises(ValueError, match="is not a whole number"):
         parse_limit(text)
 
 

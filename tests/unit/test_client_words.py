@@ -9,7 +9,8 @@ from functions.domain.jobs.job import Delivery, Precision
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import Strategy
 from functions.domain.operations.operation import OperationKind, OperationState
-from functions.domain.schedules.schedule import Fold, Gap, Misfire, Roll, WindowMode
+from functions.domain.schedules.rules import Fold, Gap
+from functions.domain.schedules.schedule import Misfire, Roll, WindowMode
 from functions.domain.stage.health import HealthStatus
 from functions.domain.targets.options import Method
 from functions.domain.wheel import Ring

@@ -7,14 +7,13 @@ from datetime import timedelta
 import pytest
 
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.targets.concurrency import Crowd, Permit, free_permits, is_free, may_take, wait_for_permit
+from functions.domain.targets.concurrency import Crowd, free_permits, is_free, wait_for_permit
 from functions.domain.wheel import FAR_MARGIN
-from testkit.builders import NOON
+from testkit.builders import LOCAL_WHEEL, NOON
 
-SKEW = 5 * SECOND
+SKEW = LOCAL_WHEEL.skew
 GUARD = timedelta(seconds=155)
 HOUR = 3_600
-MINE = Permit(tenant="acme", number=0, owner="mine", lease_until=NOON)
 
 
 def test_a_permit_without_a_lease_is_free():
@@ -24,14 +23,6 @@ def test_a_permit_without_a_lease_is_free():
 @pytest.mark.parametrize(("late", "is_over"), [(SKEW, False), (SKEW + MILLISECOND, True)])
 def test_a_lease_is_over_only_after_skew(late: timedelta, is_over: bool):
     assert is_free(NOON, now=NOON + late, skew=SKEW) is is_over
-
-
-def test_whoever_has_a_permit_may_take_it_again():
-    other = Permit(tenant="acme", number=0, owner="other", lease_until=NOON)
-
-    assert may_take(MINE, MINE, now=NOON, skew=SKEW)
-    assert not may_take(MINE, other, now=NOON, skew=SKEW)
-    assert may_take(MINE, other, now=NOON + SKEW + MILLISECOND, skew=SKEW)
 
 
 def test_only_permits_below_the_limit_whose_lease_is_over_are_free():

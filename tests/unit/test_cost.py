@@ -7,21 +7,10 @@ from typing import Any
 import pytest
 
 from bench.budgets import Units
-from bench.cost import (
-    DAYS,
-    INLINE,
-    KNOWLEDGE_SECONDS,
-    SWEEPS,
-    TALLIED,
-    Assumed,
-    Bill,
-    Deployed,
-    Measured,
-    Model,
-    Workload,
-)
+from bench.cost import INLINE, KNOWLEDGE_SECONDS, SWEEPS, TALLIED, Model
 from bench.cost import PULSE_WRITES as WRITES_OF_PULSE
 from bench.cost_inputs import deployed_of, model_of, read_measured
+from bench.cost_terms import DAYS, Assumed, Bill, Deployed, Measured, Workload
 from bench.prices import read_prices_of_one
 from functions.domain.far_ring.timer_record import INLINE_LIMIT
 from functions.domain.stage.pulse import MOST_NAMED

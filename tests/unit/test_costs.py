@@ -16,30 +16,16 @@ from functions.domain.schedules.fire_rates import fires_an_hour
 from functions.domain.schedules.firing import check_fires, fires, next_fire
 from functions.domain.schedules.preview import preview
 from functions.domain.schedules.rrules import counted, parse_rrule
-from functions.domain.schedules.schedule import (
-    Calendar,
-    CronRule,
-    Every,
-    Fold,
-    Gap,
-    Poisson,
-    RecurrenceRule,
-    Roll,
-    Rule,
-    Schedule,
-    Weekday,
-    Window,
-    WindowMode,
-)
+from functions.domain.schedules.rules import CronRule, Fold, Gap, Poisson, RecurrenceRule, Rule
+from functions.domain.schedules.schedule import Calendar, Roll, Schedule, WindowMode
 from functions.domain.schedules.step_budget import STEPS_OF_A_FIRE, STEPS_OF_A_WALK, Budget
 from functions.domain.schedules.validation import check_sense
 from functions.domain.schedules.zones import STEPS_OF_NO_INSTANT
-from testkit.builders import NOON, a_schedule, every
-from tests.wall_clock import local, utc
+from testkit.builders import NOON, OFFICE, a_schedule, a_window, every
+from tests.wall_clock import a_cron, local, utc
 
-OFFICE = Window(start=time(9), end=time(17), days=frozenset(day for day in Weekday if day < Weekday.SAT))
-A_MINUTE_A_WEEK = Window(start=time(9), end=time(9, 1), days=frozenset({Weekday.MON}))
-NIGHTLY = {"timezone": "Europe/Berlin", "windows": (Window(start=time(3), end=time(3, 1)),)}
+A_MINUTE_A_WEEK = a_window("09:00", "09:01", "mon")
+NIGHTLY = {"timezone": "Europe/Berlin", "windows": (a_window("03:00", "03:01"),)}
 
 
 def recurrence(rule: str) -> RecurrenceRule:
@@ -71,14 +57,14 @@ def steps_of(schedule: Schedule, *, after: datetime = NOON) -> int:
     [
         (in_berlin(recurrence("FREQ=MINUTELY;BYMONTH=2;BYMONTHDAY=29;BYDAY=SU;BYHOUR=5;BYMINUTE=5")), 50),
         (in_berlin(recurrence("FREQ=DAILY;BYMONTH=2;BYMONTHDAY=29;BYDAY=SU")), 50),
-        (in_berlin(CronRule("0 0 */2 2 mon#5")), 50),
+        (a_cron("0 0 */2 2 mon#5"), 50),
         (in_berlin(every(seconds=1), windows=(A_MINUTE_A_WEEK,)), 100),
-        (in_berlin(CronRule("* * * * *"), windows=(A_MINUTE_A_WEEK,)), 100),
+        (a_cron("* * * * *", windows=(A_MINUTE_A_WEEK,)), 100),
         (deferred(CronRule("* * * * *")), 1_200),
         (deferred(CronRule("* * * * *"), excluded=4), 1_500),
         (deferred(recurrence("FREQ=MINUTELY")), 1_200),
         (deferred(every(minutes=1)), 1_200),
-        (in_berlin(CronRule("30 2 * * *"), windows=NIGHTLY["windows"]), 100),
+        (a_cron("30 2 * * *", windows=NIGHTLY["windows"]), 100),
     ],
 )
 def test_the_next_fire_of_a_schedule_takes_few_steps(schedule: Schedule, steps: int):
@@ -106,19 +92,19 @@ def test_a_hundred_fires_of_a_narrow_window_are_shown_within_a_request():
 @pytest.mark.parametrize(
     ("schedule", "field"),
     [
-        (in_berlin(CronRule("0 20 * * *"), windows=(OFFICE,)), "windows"),
-        (in_berlin(CronRule("0 9 * * sat"), windows=(OFFICE,)), "windows"),
-        (in_berlin(CronRule("0 9 * * sat"), calendar=Calendar(weekends=True)), "calendar"),
-        (in_berlin(CronRule("0 9 25 12 *"), calendar=Calendar(holidays=("DE",))), "calendar"),
-        (in_berlin(CronRule("*/7 * * * *"), windows=(Window(start=time(9, 1), end=time(9, 2)),)), "windows"),
-        (in_berlin(Every(interval=timedelta(days=1), phase=timedelta(hours=20)), windows=(OFFICE,)), "windows"),
+        (a_cron("0 20 * * *", windows=(OFFICE,)), "windows"),
+        (a_cron("0 9 * * sat", windows=(OFFICE,)), "windows"),
+        (a_cron("0 9 * * sat", calendar=Calendar(weekends=True)), "calendar"),
+        (a_cron("0 9 25 12 *", calendar=Calendar(holidays=("DE",))), "calendar"),
+        (a_cron("*/7 * * * *", windows=(a_window("09:01", "09:02"),)), "windows"),
+        (in_berlin(every(days=1, phase=timedelta(hours=20)), windows=(OFFICE,)), "windows"),
         (in_berlin(recurrence("FREQ=DAILY"), windows=(OFFICE,)), "windows"),
         (in_berlin(recurrence("FREQ=MINUTELY;INTERVAL=1440"), windows=(OFFICE,)), "windows"),
         (in_berlin(recurrence("FREQ=HOURLY;INTERVAL=168"), windows=(A_MINUTE_A_WEEK,)), "windows"),
         (in_berlin(recurrence("FREQ=WEEKLY;BYDAY=SA"), windows=(OFFICE,)), "windows"),
-        (in_berlin(CronRule("* * * * *"), windows=(Window(start=time(9), end=time(10), days=frozenset({Weekday.SUN})),),
+        (a_cron("* * * * *", windows=(a_window("09:00", "10:00", "sun"),),
                    window_mode=WindowMode.DEFER, calendar=Calendar(weekends=True)), "windows"),
-        (a_schedule(rule=Poisson(5), windows=(Window(start=time(9), end=time(10), days=frozenset({Weekday.SUN})),),
+        (a_schedule(rule=Poisson(5), windows=(a_window("09:00", "10:00", "sun"),),
                     calendar=Calendar(weekends=True)), "windows"),
     ],
 )  # fmt: skip
@@ -130,15 +116,13 @@ def test_what_can_never_fire_is_refused_within_the_budget(schedule: Schedule, fi
 
 
 def test_what_only_a_clock_change_brings_into_a_window_fires_then():
-    found = islice(fires(in_berlin(CronRule("30 2 * * *"), windows=NIGHTLY["windows"]), after=NOON), 3)
+    found = islice(fires(a_cron("30 2 * * *", windows=NIGHTLY["windows"]), after=NOON), 3)
 
     assert [fire.at for fire in found] == [utc(f"{day} 01:00") for day in ("2027-03-28", "2028-03-26", "2029-03-25")]
 
 
 def test_an_interval_that_meets_its_window_in_summer_only_fires_then():
-    daily = in_berlin(
-        Every(interval=timedelta(days=1), phase=timedelta(hours=7)), windows=(Window(start=time(9), end=time(9, 1)),)
-    )
+    daily = in_berlin(every(days=1, phase=timedelta(hours=7)), windows=(a_window("09:00", "09:01"),))
 
     first = list(islice(fires(daily, after=NOON), 218))
 
@@ -161,7 +145,7 @@ def test_what_cannot_be_reported_within_the_budget_is_too_costly(schedule: Sched
 
 def test_what_is_taken_needs_no_more_for_its_next_fire_than_was_looked_at():
     closed = frozenset(date(2027, 3, 2) + timedelta(days=day) for day in range(31))
-    rolled = in_berlin(CronRule("0 * * * *"), calendar=Calendar(excluded=closed, roll=Roll.BEFORE))
+    rolled = a_cron("0 * * * *", calendar=Calendar(excluded=closed, roll=Roll.BEFORE))
 
     assert steps_of(rolled) > STEPS_OF_A_FIRE
     with pytest.raises(TooCostly):
@@ -170,7 +154,7 @@ def test_what_is_taken_needs_no_more_for_its_next_fire_than_was_looked_at():
 
 def test_the_definitions_of_one_request_share_its_budget():
     request = Budget(20_000)
-    never = in_berlin(CronRule("0 20 * * *"), windows=(OFFICE,))
+    never = a_cron("0 20 * * *", windows=(OFFICE,))
 
     with pytest.raises(InvalidSchedule, match="leave nothing"):
         check_fires(never, now=NOON, budget=request)
@@ -225,23 +209,19 @@ TEN_SETS = ("TH", "XSHE", "IR", "MV", "VN", "IL", "TR", "SA", "CN", "DE")
 
 def test_holidays_are_paid_for_by_set_and_year_whoever_has_worked_them_out_before():
     def steps(expression: str, *sets: str) -> int:
-        return steps_of(in_berlin(CronRule(expression), calendar=Calendar(holidays=sets)))
+        return steps_of(a_cron(expression, calendar=Calendar(holidays=sets)))
 
     assert steps("0 9 * * *", "DE") == steps("0 9 * * *", "DE") == STEPS_OF_A_SET + STEPS_OF_A_YEAR + 22
     assert steps("0 9 * * *", *TEN_SETS) == 10 * (STEPS_OF_A_SET + STEPS_OF_A_YEAR) + 40
     with pytest.raises(TooCostly):
-        check_fires(
-            in_berlin(CronRule("0 9 25 12 *"), calendar=Calendar(holidays=TEN_SETS)), now=NOON, budget=Budget(15_000)
-        )
+        check_fires(a_cron("0 9 25 12 *", calendar=Calendar(holidays=TEN_SETS)), now=NOON, budget=Budget(15_000))
 
 
 def test_holidays_are_paid_for_once_by_the_definitions_of_a_request():
     request = Budget(5_000)
 
     for hour in range(20):
-        check_fires(
-            in_berlin(CronRule(f"0 {hour} * * *"), calendar=Calendar(holidays=TEN_SETS)), now=NOON, budget=request
-        )
+        check_fires(a_cron(f"0 {hour} * * *", calendar=Calendar(holidays=TEN_SETS)), now=NOON, budget=request)
 
     assert request.left > 2_000
 
@@ -251,7 +231,7 @@ def test_what_is_drawn_is_the_same_for_the_same_seed():
 
 
 def test_a_preview_ends_where_its_budget_does_with_what_was_found():
-    hourly = in_berlin(CronRule("0 * * * *"))
+    hourly = a_cron("0 * * * *")
 
     assert len(preview(hourly, after=NOON, count=100, budget=Budget(30)).previews) == 10
     with pytest.raises(TooCostly):

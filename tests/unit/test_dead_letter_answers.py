@@ -6,17 +6,7 @@ from typing import Any
 
 import pytest
 
-from functions.api.dead_letters.answers import (
-    MOST_SHOWN,
-    dry_run_body,
-    entry_body,
-    inspected_body,
-    page_body,
-    purge_body,
-    purges_body,
-    replay_body,
-    replays_body,
-)
+from functions.api.dead_letters import answers
 from functions.api.dead_letters.finder import Bookmark, DeadLetterPage, Inspected
 from functions.api.dead_letters.purge import NotPurged, Purges
 from functions.api.dead_letters.replay import AlreadyReplayed, NotReplayed, Replayed, Replays
@@ -41,7 +31,7 @@ def test_a_dead_letter_is_reported_as_it_is_described():
     fire = Occurrence(schedule_id="nightly", fire_at=NOON, nominal_at=NOON, index=7)
     letter = a_dead_letter(a_timer(attempt=3, tags=("eu",), occurrence=fire))
 
-    answer = entry_body(letter)
+    answer = answers.entry_body(letter)
 
     assert_described(answer, "DeadLetterEntry")
     assert (answer["schedule_id"], answer["tags"], answer["attempt"], answer["is_replayable"]) == (
@@ -53,7 +43,7 @@ def test_a_dead_letter_is_reported_as_it_is_described():
 
 
 def test_what_there_is_not_is_left_out():
-    answer = entry_body(FOREIGN)
+    answer = answers.entry_body(FOREIGN)
 
     assert_described(answer, "DeadLetterEntry")
     assert answer["is_replayable"] is False
@@ -69,7 +59,7 @@ def test_what_there_is_not_is_left_out():
     ],
 )
 def test_an_inspected_dead_letter_is_reported_as_it_is_described(inspected: Inspected):
-    assert_described(inspected_body(inspected), "DeadLetter")
+    assert_described(answers.inspected_body(inspected), "DeadLetter")
 
 
 def test_a_job_is_reported_as_it_was_asked_for_but_for_the_values_of_its_headers():
@@ -85,7 +75,7 @@ def test_a_job_is_reported_as_it_was_asked_for_but_for_the_values_of_its_headers
         retry=RetryPolicy(strategy=Strategy.DECORRELATED_JITTER, attempts=2, max_age=timedelta(hours=2)),
     )
 
-    answer = inspected_body(Inspected(letter=a_dead_letter(timer)))["job"]
+    answer = answers.inspected_body(Inspected(letter=a_dead_letter(timer)))["job"]
 
     assert answer == {
         "target": "https://example.com/hook",
@@ -114,7 +104,7 @@ def test_a_job_is_reported_as_it_was_asked_for_but_for_the_values_of_its_headers
 
 
 def test_pages_and_results_are_reported_as_they_are_described():
-    letters = [a_dead_letter(a_timer()) for _ in range(MOST_SHOWN + 1)]
+    letters = [a_dead_letter(a_timer()) for _ in range(answers.MOST_SHOWN + 1)]
     letter_id = letters[0].letter_id
     goes_on = Bookmark(since=NOON - timedelta(hours=1), before=letter_id)
     found = DeadLetterPage(letters=letters, since=NOON - timedelta(hours=1), goes_on=goes_on)
@@ -122,25 +112,29 @@ def test_pages_and_results_are_reported_as_they_are_described():
     already = AlreadyReplayed(letter_id=letter_id, job_id="j1~x", state=State.RUNNING)
     refused = NotReplayed(letter_id=letter_id, error=PayloadGone(str(letter_id)))
 
-    assert_described(page_body(found), "DeadLetters")
-    assert_described(dry_run_body(found), "Matches")
-    assert_described(replay_body(replayed), "Replay")
-    assert_described(replay_body(already), "Replay")
-    assert_described(purge_body(letter_id), "Purge")
-    replays = replays_body(Replays(found=found, outcomes=[replayed, already, refused]))
+    assert_described(answers.page_body(found), "DeadLetters")
+    assert_described(answers.dry_run_body(found), "Matches")
+    assert_described(answers.replay_body(replayed), "Replay")
+    assert_described(answers.replay_body(already), "Replay")
+    assert_described(answers.purge_body(letter_id), "Purge")
+    replays = answers.replays_body(Replays(found=found, outcomes=[replayed, already, refused]))
     assert_described(replays, "Replays")
     assert (replays["matched"], replays["replayed"], replays["already_replayed"]) == (3, 1, 1)
     assert [failed["code"] for failed in replays["failed"]] == ["payload_gone"]
-    purges = purges_body(Purges(found=found, failed=[NotPurged(letter_id=letter_id, fault="TimeoutError")]))
+    purges = answers.purges_body(Purges(found=found, failed=[NotPurged(letter_id=letter_id, fault="TimeoutError")]))
     assert_described(purges, "Purges")
-    assert (purges["matched"], purges["purged"], len(purges["failed"])) == (MOST_SHOWN + 1, MOST_SHOWN, 1)
-    assert len(dry_run_body(found)["dead_letters"]) == MOST_SHOWN
+    assert (purges["matched"], purges["purged"], len(purges["failed"])) == (
+        answers.MOST_SHOWN + 1,
+        answers.MOST_SHOWN,
+        1,
+    )
+    assert len(answers.dry_run_body(found)["dead_letters"]) == answers.MOST_SHOWN
 
 
 def test_the_end_is_reported_by_no_next():
     found = DeadLetterPage(letters=[], since=NOON, goes_on=None)
 
-    assert page_body(found) == {"dead_letters": [], "examined_until": "2027-03-01T12:00:00.000Z", "next": None}
+    assert answers.page_body(found) == {"dead_letters": [], "examined_until": "2027-03-01T12:00:00.000Z", "next": None}
 
 
 def assert_described(answer: Mapping[str, Any], model: str) -> None:

@@ -41,7 +41,7 @@ def test_every_command_is_taken(command: str):
 
 
 def test_every_part_of_a_filter_is_explained():
-    rows = table(PAGE, "| filter | means |")
+    rows = table(PAGE, "| filter | meaning |")
     explained = {name for row in rows for name in re.findall(r"`([a-z_]+)`", row[0])}
 
     assert explained == set(ListQuery.model_fields) - {"limit", "after"}
@@ -59,13 +59,13 @@ def test_its_numbers_are_those_of_the_code():
         f"for {DEAD_LETTER_LIFE.days} days",
         f"makes at most {dead_letters.MOST_QUERIES} queries",
         f"the last {dead_letters.USUAL_REACH.total_seconds() / 3_600:g} hours",
-        f"at most {replay.MOST_DEAD_LETTERS} letters",
+        f"at most {replay.MOST_DEAD_LETTERS} dead letters",
         f"marked {replay.ROW_IS_SURE.days} days ago",
         f"that failed within {replay.ROW_IS_SURE.days} days",
         f"at most {replay.FARTHEST.total_seconds() / 3_600:g} hours ahead",
         f"the first {RAW_LIMIT:,} characters",
         "the newest ten",
-        f"{ListQuery(tenant='acme').limit} a page",
+        f"{ListQuery(tenant='acme').limit} per page",
     )
 
     assert [text for text in sentences if text not in WORDS] == []

@@ -173,7 +173,7 @@ def test_a_job_that_was_refused_is_not_submitted_and_not_lost_but_a_fault():
 
     assert outcome_of(verdict) is JobEnd.NOT_TAKEN
     assert (verdict.submitted, verdict.lost) == (0, 0)
-    assert verdict.faults == ["1 job not taken by the scheduler: nightly"]
+    assert verdict.faults == ["1 job not accepted by the scheduler: nightly"]
 
 
 def test_a_long_list_of_jobs_is_cut():

@@ -89,8 +89,8 @@ def test_the_herd_is_shown_as_it_is_and_with_the_spread_on_one_scale(narrator: N
     load = count_herd(a_client(count_fires=count_fires), daily(40), narrator)
 
     assert load.peak == 1
-    assert "as they are: up to 40 in a minute" in said.getvalue()
-    assert "with a spread of 60 minutes, as they are imported: up to 1" in said.getvalue()
+    assert "without a spread: up to 40 in a minute" in said.getvalue()
+    assert "with a spread of 60 minutes, as imported: up to 1" in said.getvalue()
     assert said.getvalue().count("40 ┤") == 2
     assert [line for line in said.getvalue().splitlines() if len(line) > 80] == []
 

@@ -134,7 +134,7 @@ def test_a_schedule_that_never_fires_must_be_refused_and_any_other_must_not():
     ("cron", "answer", "reason"),
     [
         ("@daily", a_problem(), "never fires"),
-        ("0 0 31 2 *", None, "taken, although it never fires"),
+        ("0 0 31 2 *", None, "accepted, although it never fires"),
         ("0 0 31 2 *", a_problem(503, "busy"), "busy"),
         ("@daily", Unreachable("no answer", may_have_been_applied=True), "no answer"),
     ],

@@ -25,7 +25,8 @@ from functions.domain.schedules.due_fires import (
     plan,
 )
 from functions.domain.schedules.firing import check_fires, fires
-from functions.domain.schedules.schedule import CronRule, Every, Misfire, RecurrenceRule, Schedule, Window, WindowMode
+from functions.domain.schedules.rules import CronRule, Every, RecurrenceRule
+from functions.domain.schedules.schedule import Misfire, Schedule, Window, WindowMode
 from functions.domain.schedules.state import Link, SkipReason
 from functions.domain.schedules.step_budget import STEPS_OF_A_TICK, Budget
 from functions.domain.targets.options import Method, TargetOptions

@@ -25,8 +25,8 @@ LETTER = a_dead_letter(TIMER)
 
 CALLS: dict[str, Callable[[DynamoDBLedger], Any]] = {
     "register": lambda ledger: ledger.register(TIMER.job, job_id=str(JOB_ID), fingerprint="f", owner="o", now=NOON),
-    "settle": lambda ledger: ledger.settle(TIMER.job, Event.SUCCEED, fence=1, owner="o", due_at=NOON, now=NOON),
-    "extend": lambda ledger: ledger.extend(TIMER.job.key, fence=1, lease_until=NOON, now=NOON),
+    "settle": lambda ledger: ledger.settle(TIMER, Event.SUCCEED, fence=1, owner="o", now=NOON),
+    "extend": lambda ledger: ledger.extend(JOB_ID, fence=1, lease_until=NOON, now=NOON),
     "complete": lambda ledger: ledger.complete(JOB_ID, fence=1, result="", now=NOON),
     "cancel": lambda ledger: ledger.cancel(JOB_ID, owner="o", now=NOON),
     "move": lambda ledger: ledger.move(JOB_ID, TIMER, owner="o", now=NOON),

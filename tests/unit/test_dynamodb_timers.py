@@ -10,6 +10,7 @@ import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
 
 from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks
+from functions.adapters.dynamodb.dead_letters import DynamoDBDeadLetters
 from functions.adapters.dynamodb.ledger import DynamoDBLedger
 from functions.adapters.dynamodb.table import Table
 from functions.adapters.dynamodb.timers import DynamoDBTimerStore
@@ -347,7 +348,7 @@ def test_a_mark_that_is_wrong_is_an_error(store: DynamoDBTimerStore, client: Scr
 def test_a_job_is_not_moved_to_a_day_whose_mark_is_not_known_to_stand(
     store: DynamoDBTimerStore, client: ScriptedDynamoDB
 ):
-    ledger = DynamoDBLedger(Table(cast("Any", client), "ledger"), skew=LOCAL_WHEEL.skew, timers=store)
+    ledger = a_ledger(store, client)
     client.tenants.write_error = NO_ANSWER
 
     with pytest.raises(NotPlaced, match="mark"):
@@ -424,8 +425,14 @@ def a_cancelled_transaction(*codes: str) -> ClientError:
     return ClientError(answer, "TransactWriteItems")
 
 
+def a_ledger(store: DynamoDBTimerStore, client: ScriptedDynamoDB) -> DynamoDBLedger:
+    dynamodb = cast("Any", client)
+    letters = DynamoDBDeadLetters(Table(dynamodb, "dead_letters"))
+    return DynamoDBLedger(Table(dynamodb, "ledger"), skew=LOCAL_WHEEL.skew, dead_letters=letters, timers=store)
+
+
 def replay(store: DynamoDBTimerStore, client: ScriptedDynamoDB) -> Applied | Refused:
-    ledger = DynamoDBLedger(Table(cast("Any", client), "ledger"), skew=LOCAL_WHEEL.skew, timers=store)
+    ledger = a_ledger(store, client)
     timer = a_timer(attempt=3)
     return ledger.replay(timer, far=timer, job_id=str(job_id_of(timer.job)), fence=1, owner="api", now=NOON)
 

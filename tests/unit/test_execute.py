@@ -468,10 +468,10 @@ class TestReleases:
         timer = a_timer()
 
         class Unsettling(InMemoryLedger):
-            def settle(self, job: Any, event: Event, **options: Any) -> Applied | Refused:
+            def settle(self, timer: Timer, event: Event, **options: Any) -> Applied | Refused:
                 if event is Event.SUCCEED:
                     raise CrashError
-                return super().settle(job, event, **options)
+                return super().settle(timer, event, **options)
 
         assert world.work(a_message(timer, "m1"), ledger=sharing(Unsettling, world.ledger)) == ["m1"]
 

@@ -96,7 +96,7 @@ def test_a_watchdog_looks_again_after_each_heartbeat_however_often(world: World)
     for minute in range(1, 30):
         world.clock.tick(timedelta(minutes=1))
         lease_until = NOON + timedelta(minutes=minute, seconds=90)
-        world.ledger.extend(timer.job.key, fence=1, lease_until=lease_until, now=world.clock.now())
+        world.ledger.extend(job_id_of(timer.job), fence=1, lease_until=lease_until, now=world.clock.now())
         watchdog = world.ready.sent[-1]
         if watchdog.due_at > world.clock.now():
             continue
@@ -113,7 +113,7 @@ def test_a_watchdog_of_a_finished_attempt_is_dropped(world: World):
     timer = a_timer(timeout=TIMEOUT)
     world.work(a_message(timer))
     row = world.row(timer.job)
-    world.ledger.settle(timer.job, Event.SUCCEED, fence=1, owner=row.owner, due_at=NOON, now=NOON)
+    world.ledger.settle(timer, Event.SUCCEED, fence=1, owner=row.owner, now=NOON)
     world.clock.tick(timedelta(minutes=1))
 
     assert world.work(a_message(world.ready.sent[0], "watchdog")) == []
@@ -139,7 +139,7 @@ def test_what_a_fast_target_settled_before_its_worker_noted_it_is_tidied_up_by_t
 
     def settle_first(*_: object) -> Pending:
         row = world.row(timer.job)
-        world.ledger.settle(timer.job, Event.SUCCEED, fence=row.fence, owner=row.owner, due_at=NOON, now=NOON)
+        world.ledger.settle(timer, Event.SUCCEED, fence=row.fence, owner=row.owner, now=NOON)
         return Pending()
 
     world.targets.answer = settle_first

@@ -169,7 +169,7 @@ def test_a_ledger_that_fails_makes_no_message_of_each_receive(world: World):
 def test_a_job_that_has_ended_does_not_go_round_under_an_open_breaker(world: World, ends: Event):
     timer = a_timer()
     world.ledger.claim(timer, owner="w", lease_until=NOON, now=NOON)
-    world.ledger.settle(timer.job, ends, fence=1, owner="w", due_at=NOON, now=NOON)
+    world.ledger.settle(timer, ends, fence=1, owner="w", now=NOON)
 
     assert world.work(a_message(timer)) == []
     assert world.ready.sent == []

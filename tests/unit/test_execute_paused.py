@@ -170,7 +170,7 @@ class TestPaused:
     def test_a_job_that_has_ended_does_not_wait_for_the_end_of_the_pause(self, world: World, ends: Event):
         timer = a_timer()
         world.ledger.claim(timer, owner="w", lease_until=NOON, now=NOON)
-        world.ledger.settle(timer.job, ends, fence=1, owner="w", due_at=NOON, now=NOON)
+        world.ledger.settle(timer, ends, fence=1, owner="w", now=NOON)
 
         assert world.work(a_message(timer)) == []
         assert parked(world) == []

@@ -15,7 +15,7 @@ from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Delivery, Job, Payload, Priority, Timer
 from functions.domain.jobs.job_id import job_id_of, parse_job_id
 from functions.domain.jobs.retry import RetryPolicy, Strategy
-from functions.domain.jobs.submission import submission_of
+from functions.domain.jobs.submission import Submission, submission_of
 from functions.domain.lifecycle import State
 from functions.domain.operations.operation import Operation, OperationKind, OperationState, Progress, Shift
 from functions.domain.tenants.plan import TenantPlan
@@ -24,7 +24,6 @@ from functions.operations import export
 from functions.operations.executor import ENOUGH_FAILURES, LEASE, MOST_FAILURES, STEP
 from functions.ports.ready_queue import Rejected
 from functions.ports.targets import Failed, Pending, Succeeded
-from functions.services.jobs.rescheduler import Edited
 from testkit.builders import (
     NOON,
     a_filter,
@@ -1155,6 +1154,6 @@ def refusing(refuses: Callable[[Timer], bool]) -> Callable[[Timer], Rejected | N
     return lambda timer: Rejected(timer, "throttled", is_permanent=False) if refuses(timer) else None
 
 
-def paid_otherwise(job: Job, _: str | None) -> Edited:
+def paid_otherwise(job: Job, _: str | None) -> Submission:
     """As its owner changes it: another payload at the same time."""
-    return Edited(replace(submission_of(job, due_at=job.scheduled_at), payload='"changed"'), keeps_payload=False)
+    return replace(submission_of(job, due_at=job.scheduled_at), payload='"changed"')

@@ -15,7 +15,7 @@ TABLES = (
     ("using.md", "| field | default | meaning |\n", "JobBody"),
     ("using.md", "| field | default | meaning | command line |", "HttpBody"),
     ("tenants.md", "| figure | counts |", "UsageFigures"),
-    ("dead-letters.md", "| filter | means |", "PurgeBody"),
+    ("dead-letters.md", "| filter | meaning |", "PurgeBody"),
 )
 IN_THE_TEXT = {"PurgeBody": {"after", "dry_run"}}
 """Fields that the page has outside of the table."""

@@ -1,5 +1,5 @@
 from dataclasses import replace
-from datetime import datetime, time, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,10 +16,11 @@ from functions.api.schedules.fire_counts import (
     start_of,
 )
 from functions.domain.errors import InvalidSchedule
-from functions.domain.schedules.schedule import At, CronRule, Poisson, Schedule, Window
+from functions.domain.schedules.rules import At, CronRule, Poisson
+from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.shifts import spread_of
 from functions.domain.targets.targets import AllowedTargets
-from testkit.builders import NOON, a_schedule, every
+from testkit.builders import NOON, a_schedule, a_window, every
 
 JOB = {"target": "handler:echo"}
 RULES = Rules(
@@ -132,7 +133,7 @@ def test_a_spread_leaves_alone_what_it_has_no_meaning_for(schedule: Schedule):
 
 
 def test_no_spread_changes_nothing():
-    schedule = a_schedule(windows=(Window(start=time(9), end=time(17)),))
+    schedule = a_schedule(windows=(a_window("09:00", "17:00"),))
 
     assert spread_out(schedule, None) is schedule
 

@@ -10,34 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from functions.domain.instants import SECOND
 from functions.domain.schedules.fire_rates import fires_an_hour, share_of
 from functions.domain.schedules.firing import fires
 from functions.domain.schedules.load import Share
-from functions.domain.schedules.schedule import (
-    At,
-    Calendar,
-    CronRule,
-    Every,
-    Poisson,
-    RecurrenceRule,
-    Schedule,
-    Weekday,
-    Window,
-    WindowMode,
-)
+from functions.domain.schedules.rules import At, CronRule, Poisson, RecurrenceRule
+from functions.domain.schedules.schedule import Calendar, Schedule, Weekday, Window, WindowMode
 from functions.domain.schedules.state import ScheduleState, Status
 from functions.domain.schedules.step_budget import Budget
-from testkit.builders import NOON, a_link, a_schedule, a_state, every
+from testkit.builders import NOON, OFFICE, a_link, a_schedule, a_state, a_window, every
 
 DAY, HOUR, MINUTE = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1)
-OFFICE = Window(start=time(9), end=time(17), days=frozenset(list(Weekday)[:5]))
-SHORT = Window(start=time(9), end=time(9, 20), days=frozenset(list(Weekday)[:5]))
-LONG = Window(start=time(9), end=time(14), days=frozenset({Weekday.SAT}))
-NIGHT = Window(start=time(23, 50), end=time(0, 55), days=frozenset({Weekday.SUN}))
-SCATTERED = tuple(
-    Window(start=time(hour, minute), end=time(hour, minute + 2)) for hour in (4, 5) for minute in (0, 20, 40)
-)
+SHORT = a_window("09:00", "09:20", "mon tue wed thu fri")
+LONG = a_window("09:00", "14:00", "sat")
+NIGHT = a_window("23:50", "00:55", "sun")
+SCATTERED = tuple(a_window(f"{hour}:{minute}0", f"{hour}:{minute}2") for hour in ("04", "05") for minute in (0, 2, 4))
 EACH = ",".join(map(str, range(60)))
 
 
@@ -62,7 +48,7 @@ def busiest_hour(schedule: Schedule, *, days: int) -> int:
         (every(minutes=5), {}, 12),
         (every(hours=1), {}, 1),
         (every(days=400), {}, 1),
-        (Every(interval=10 * SECOND, from_end=True), {}, 360),
+        (every(seconds=10, from_end=True), {}, 360),
         (At(NOON + HOUR), {}, 1),
         (CronRule("* * * * *"), {}, 60),
         (CronRule("*/5 * * * *"), {}, 12),
@@ -75,7 +61,7 @@ def busiest_hour(schedule: Schedule, *, days: int) -> int:
         (rrule("FREQ=DAILY;BYHOUR=9;BYMINUTE=0,20,40"), {}, 3),
         (Poisson(24), {}, 1),
         (Poisson(86_400), {}, 3_600),
-        (Poisson(24), {"windows": (Window(start=time(9), end=time(10)),), "window_mode": WindowMode.SCALE}, 24),
+        (Poisson(24), {"windows": (a_window("09:00", "10:00"),), "window_mode": WindowMode.SCALE}, 24),
     ],
 )
 def test_a_schedule_counts_as_it_fires_in_its_busiest_hour(rule: Any, parts: dict[str, Any], an_hour: int):
@@ -117,12 +103,10 @@ def test_what_it_counts_for_is_what_it_has_in_an_hour_however_far_away_and_seldo
 
 def test_events_that_wait_for_an_opening_count_by_how_many_wait():
     # 23 hours' events and its own have the one hour that is open.
-    deferred = a_schedule(
-        rule=Poisson(240), windows=(Window(start=time(9), end=time(10)),), window_mode=WindowMode.DEFER
-    )
+    deferred = a_schedule(rule=Poisson(240), windows=(a_window("09:00", "10:00"),), window_mode=WindowMode.DEFER)
 
     assert fires_an_hour(deferred) == 240
-    assert fires_an_hour(replace(deferred, windows=(Window(start=time(8), end=time(10)),))) == 120
+    assert fires_an_hour(replace(deferred, windows=(a_window("08:00", "10:00"),))) == 120
 
 
 @pytest.mark.parametrize("rule", [CronRule("61 * * * *"), rrule("FREQ=SOMETIMES")])
@@ -167,9 +151,7 @@ def test_what_a_cron_counts_for_is_what_it_has_in_its_busiest_hour_of_a_week(
     [
         a_schedule(rule=CronRule("0 0 * * *"), calendar=Calendar(weekends=True)),
         a_schedule(rule=CronRule("0 0 */2 2 mon#5")),
-        a_schedule(
-            rule=CronRule("* * * * *"), windows=(Window(start=time(3), end=time(3, 1)),), window_mode=WindowMode.DEFER
-        ),
+        a_schedule(rule=CronRule("* * * * *"), windows=(a_window("03:00", "03:01"),), window_mode=WindowMode.DEFER),
         a_schedule(rule=rrule("FREQ=MINUTELY;BYMONTH=2;BYMONTHDAY=29;BYHOUR=5;BYMINUTE=5")),
         a_schedule(rule=rrule("FREQ=DAILY;BYMONTH=2;BYMONTHDAY=29;BYDAY=SU")),
         a_schedule(rule=rrule("FREQ=YEARLY;BYDAY=MO;COUNT=5000")),

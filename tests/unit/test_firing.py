@@ -8,30 +8,14 @@ import pytest
 from functions.domain.instants import EPOCH, HOUR, MILLISECOND, MINUTE, SECOND
 from functions.domain.schedules.firing import fires, next_fire
 from functions.domain.schedules.rrules import last_of, parse_rrule
-from functions.domain.schedules.schedule import (
-    At,
-    Calendar,
-    CronRule,
-    Every,
-    Fire,
-    RecurrenceRule,
-    Roll,
-    Schedule,
-    Shifter,
-    Weekday,
-    Window,
-    WindowMode,
-)
+from functions.domain.schedules.rules import At, CronRule, Every, RecurrenceRule
+from functions.domain.schedules.schedule import Calendar, Fire, Roll, Schedule, Shifter, WindowMode
 from functions.domain.schedules.shifts import jitter_of, spread_of
 from functions.domain.schedules.step_budget import Budget
 from functions.domain.schedules.zones import local_of, zone_of
-from testkit.builders import NOON, a_schedule, every
+from testkit.builders import NOON, OFFICE, a_schedule, a_window, every
 from tests.chance import are_equally_frequent, is_uniform
 from tests.wall_clock import a_cron, fires_between, local, shown, utc
-
-OFFICE = Window(
-    start=time(9), end=time(17), days=frozenset({Weekday.MON, Weekday.TUE, Weekday.WED, Weekday.THU, Weekday.FRI})
-)
 
 
 def first(schedule: Schedule, count: int, after: datetime = NOON) -> list[Fire]:
@@ -355,9 +339,7 @@ def test_the_fires_that_fold_into_the_end_of_a_window_come_in_order():
 
 
 def test_a_rule_and_windows_that_rarely_meet_do():
-    schedule = a_cron(
-        "0 12 29 2 *", windows=(Window(start=time(9), end=time(17), days=frozenset({Weekday.SUN})),), timezone="UTC"
-    )
+    schedule = a_cron("0 12 29 2 *", windows=(a_window("09:00", "17:00", "sun"),), timezone="UTC")
 
     assert ats(first(schedule, 2)) == ["2032-02-29 12:00:00.000", "2060-02-29 12:00:00.000"]
 

@@ -1,4 +1,4 @@
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -6,25 +6,13 @@ import pytest
 from functions.domain.errors import InvalidSchedule
 from functions.domain.instants import HOUR, MINUTE
 from functions.domain.schedules.firing import check_fires, next_fire
-from functions.domain.schedules.schedule import (
-    At,
-    Calendar,
-    CronRule,
-    Every,
-    Poisson,
-    RecurrenceRule,
-    Roll,
-    Rule,
-    Weekday,
-    Window,
-    WindowMode,
-)
-from functions.domain.schedules.validation import name_of, shortest_period
-from testkit.builders import NOON, a_schedule, every
+from functions.domain.schedules.rules import At, CronRule, Every, Poisson, RecurrenceRule, Rule
+from functions.domain.schedules.schedule import Calendar, Roll, WindowMode
+from functions.domain.schedules.validation import shortest_period
+from testkit.builders import NOON, OFFICE, a_schedule, a_window, every
 from tests.wall_clock import local, utc
 
-OFFICE = (Window(start=time(9), end=time(17), days=frozenset(day for day in Weekday if day < Weekday.SAT)),)
-WEEKEND = (Window(start=time(9), end=time(17), days=frozenset({Weekday.SAT, Weekday.SUN})),)
+WEEKEND = (a_window("09:00", "17:00", "sat sun"),)
 DAILY = RecurrenceRule("FREQ=DAILY", local("2027-01-01 09:00"))
 
 
@@ -43,10 +31,10 @@ DAILY = RecurrenceRule("FREQ=DAILY", local("2027-01-01 09:00"))
         (CronRule("0 9 * * *"), {"jitter": 23 * HOUR}, None),
         (At(NOON + HOUR), {"jitter": 23 * HOUR}, None),
         (every(minutes=10), {"jitter": 9 * MINUTE}, None),
-        (every(minutes=1), {"windows": OFFICE, "window_mode": WindowMode.DEFER}, None),
-        (Poisson(200), {"windows": OFFICE, "window_mode": WindowMode.DEFER}, None),
-        (Poisson(20_000), {"windows": OFFICE}, None),
-        (every(seconds=1), {"windows": OFFICE, "calendar": Calendar(weekends=True)}, None),
+        (every(minutes=1), {"windows": (OFFICE,), "window_mode": WindowMode.DEFER}, None),
+        (Poisson(200), {"windows": (OFFICE,), "window_mode": WindowMode.DEFER}, None),
+        (Poisson(20_000), {"windows": (OFFICE,)}, None),
+        (every(seconds=1), {"windows": (OFFICE,), "calendar": Calendar(weekends=True)}, None),
         # Closed for all of it, and for a month and a half, but not for ever.
         (CronRule("0 9 * * 6"), {"calendar": Calendar(weekends=True, roll=Roll.AFTER)}, "2027-03-08 09:00"),
     ],
@@ -83,17 +71,17 @@ def test_a_schedule_that_makes_sense_has_a_first_fire(rule: Rule, overrides: dic
         # Ways over closed time that have no meaning, or no end.
         ("calendar.roll", "has no meaning for poisson", Poisson(10), {"calendar": Calendar(weekends=True, roll=Roll.AFTER)}),
         ("calendar.roll", "after is for rules that fire at most once an hour", every(minutes=59), {"calendar": Calendar(weekends=True, roll=Roll.AFTER)}),
-        ("window_mode", "defer is for rules that fire at most once a minute", every(seconds=59), {"windows": OFFICE, "window_mode": WindowMode.DEFER}),
-        ("window_mode", "defer is for at most 1440 events a day: use scale", Poisson(1_441), {"windows": OFFICE, "window_mode": WindowMode.DEFER}),
-        ("poisson.per_day", "would be 126000 a day while its windows are open, more than 86400", Poisson(30_000), {"windows": OFFICE}),
+        ("window_mode", "defer is for rules that fire at most once a minute", every(seconds=59), {"windows": (OFFICE,), "window_mode": WindowMode.DEFER}),
+        ("window_mode", "defer is for at most 1440 events a day: use scale", Poisson(1_441), {"windows": (OFFICE,), "window_mode": WindowMode.DEFER}),
+        ("poisson.per_day", "would be 126000 a day while its windows are open, more than 86400", Poisson(30_000), {"windows": (OFFICE,)}),
         # Nothing left.
         ("at", "is past: nothing would ever fire", At(NOON), {}),
         ("end", "is past: nothing would ever fire", every(hours=1), {"end": NOON}),
         ("end", "is before the first fire", CronRule("0 9 * * *"), {"end": NOON + HOUR}),
         ("end", "is before the first fire", CronRule("0 9 * * *"), {"start": NOON, "end": utc("2027-03-02 09:00")}),
-        ("windows", "leave nothing of what the rule names", CronRule("0 20 * * *"), {"windows": OFFICE}),
+        ("windows", "leave nothing of what the rule names", CronRule("0 20 * * *"), {"windows": (OFFICE,)}),
         ("windows", "leave nothing", CronRule("0 9 * * *"), {"windows": WEEKEND, "calendar": Calendar(weekends=True)}),
-        ("windows", "leave nothing", At(utc("2027-03-06 12:00")), {"windows": OFFICE}),
+        ("windows", "leave nothing", At(utc("2027-03-06 12:00")), {"windows": (OFFICE,)}),
         ("calendar", "leave nothing", CronRule("0 9 * * 0,6"), {"calendar": Calendar(weekends=True)}),
         ("calendar", "leave nothing", At(utc("2027-03-06 12:00")), {"calendar": Calendar(excluded=frozenset({date(2027, 3, 6)}))}),
         ("rrule", "names no time after now", RecurrenceRule("FREQ=DAILY;COUNT=3", local("2027-01-01 00:00")), {}),
@@ -134,7 +122,7 @@ def test_an_until_in_utc_is_an_instant_and_one_without_an_offset_is_local():
     ],
 )
 def test_a_rule_has_a_name_and_a_shortest_period(rule: Rule, name: str, period: timedelta | None):
-    assert (name_of(rule), shortest_period(rule)) == (name, period)
+    assert (rule.name, shortest_period(rule)) == (name, period)
 
 
 @pytest.mark.parametrize(

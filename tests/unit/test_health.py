@@ -6,14 +6,7 @@ from typing import Any
 
 import pytest
 
-from functions.domain.far_ring.cursor import (
-    BucketAuditPosition,
-    ClassCursor,
-    Cursors,
-    OwnCursor,
-    Position,
-    ShardProgress,
-)
+from functions.domain.far_ring import cursor
 from functions.domain.instants import MINUTE, SECOND, to_seconds
 from functions.domain.jobs.job import Priority
 from functions.domain.stage.conditions import FRESH, Conditions
@@ -34,33 +27,33 @@ from testkit.builders import NOON
 PAUSED = TenantPlan(is_stage_paused=True, note="the database moves", changed_at=NOON - MINUTE)
 
 
-def bucket(at: datetime) -> Position:
-    return Position(to_seconds(at))
+def bucket(at: datetime) -> cursor.Position:
+    return cursor.Position(to_seconds(at))
 
 
 def standing(
-    own: Mapping[str, OwnCursor] | None = None,
+    own: Mapping[str, cursor.OwnCursor] | None = None,
     *,
     at: datetime = NOON + 2 * MINUTE,
     scanned_at: datetime | None = NOON,
-) -> ShardProgress:
+) -> cursor.ShardProgress:
     """A shard whose classes have all come as far, with cursors of `normal` for some tenants."""
-    cursors: Cursors = {priority: ClassCursor(bucket(at)) for priority in Priority}
-    cursors[Priority.NORMAL] = ClassCursor(bucket(at), own or {})
-    return ShardProgress(cursors, scanned_at)
+    cursors: cursor.Cursors = {priority: cursor.ClassCursor(bucket(at)) for priority in Priority}
+    cursors[Priority.NORMAL] = cursor.ClassCursor(bucket(at), own or {})
+    return cursor.ShardProgress(cursors, scanned_at)
 
 
-def at(instant: datetime, *, is_held: bool = False) -> OwnCursor:
-    return OwnCursor(bucket(instant), is_held=is_held)
+def at(instant: datetime, *, is_held: bool = False) -> cursor.OwnCursor:
+    return cursor.OwnCursor(bucket(instant), is_held=is_held)
 
 
-def health(standings: Mapping[int, ShardProgress] | None = None, **overrides: Any) -> Health:
+def health(standings: Mapping[int, cursor.ShardProgress] | None = None, **overrides: Any) -> Health:
     """Of a stage of one shard, at noon, with which all is well."""
     asked: dict[str, Any] = {
         "now": NOON,
         "shards": 1,
         "conditions": Conditions(published_at=NOON - MINUTE),
-        "audited": BucketAuditPosition(to_seconds(NOON - 6 * MINUTE)),
+        "audited": cursor.BucketAuditPosition(to_seconds(NOON - 6 * MINUTE)),
         "everybody": TenantPlan(),
     }
     return health_of({0: standing()} if standings is None else standings, **{**asked, **overrides})
@@ -94,7 +87,7 @@ def test_a_class_is_behind_when_its_oldest_bucket_has_been_due_for_longer_than_t
     assert health({0: standing(at=NOON - BEHIND_AFTER)}).status is HealthStatus.OK
 
     late = standing()
-    late.cursors[Priority.LOW] = ClassCursor(bucket(NOON - BEHIND_AFTER - SECOND))
+    late.cursors[Priority.LOW] = cursor.ClassCursor(bucket(NOON - BEHIND_AFTER - SECOND))
     found = health({0: late, 1: standing()}, shards=2)
 
     assert (found.status, found.reasons) == (HealthStatus.BEHIND, ("low is 2 minutes behind",))
@@ -109,7 +102,7 @@ def test_a_tenant_that_is_behind_makes_its_class_behind_and_one_that_is_held_doe
 
 
 def test_a_stage_that_is_paused_is_not_behind():
-    found = health({0: standing(at=NOON - timedelta(days=2))}, everybody=PAUSED, audited=BucketAuditPosition(0))
+    found = health({0: standing(at=NOON - timedelta(days=2))}, everybody=PAUSED, audited=cursor.BucketAuditPosition(0))
 
     assert found.status is HealthStatus.PAUSED
     assert found.reasons == ("all tenants are paused since 2027-03-01T11:59:00.000Z: the database moves",)
@@ -161,9 +154,9 @@ def test_a_shard_that_was_never_scanned_is_named_with_the_first_of_the_others():
 def test_an_audit_that_has_stood_still_is_a_reason():
     standing_at = to_seconds(NOON - AUDIT_BEHIND_AFTER)
 
-    assert health(audited=BucketAuditPosition(standing_at)).status is HealthStatus.OK
+    assert health(audited=cursor.BucketAuditPosition(standing_at)).status is HealthStatus.OK
     assert health(audited=None).status is HealthStatus.OK
-    assert health(audited=BucketAuditPosition(standing_at - 1)).reasons == ("the audit is 30 minutes behind",)
+    assert health(audited=cursor.BucketAuditPosition(standing_at - 1)).reasons == ("the audit is 30 minutes behind",)
 
 
 def test_the_worst_shards_are_reported_with_the_tenants_that_are_furthest_behind_first():
@@ -184,7 +177,7 @@ def test_the_worst_shards_are_reported_with_the_tenants_that_are_furthest_behind
 
 def test_a_tenant_that_is_behind_in_two_classes_is_counted_twice_and_named_once():
     shard = standing({"whale": at(NOON - MINUTE)})
-    shard.cursors[Priority.LOW] = ClassCursor(bucket(NOON), {"whale": at(NOON)})
+    shard.cursors[Priority.LOW] = cursor.ClassCursor(bucket(NOON), {"whale": at(NOON)})
 
     assert health({0: shard}).worst[0].behind == Names(count=2, first=("whale",))
 

@@ -48,7 +48,7 @@ def test_every_command_is_taken() -> None:
 
 
 def test_every_status_has_a_row() -> None:
-    assert re.findall(r"^\| `(\w+)` \| (?:the sweeper|an operator|something|none)", PAGE, re.MULTILINE) == [
+    assert re.findall(r"^\| `(\w+)` \| (?:the sweeper|an operator|one|none)", PAGE, re.MULTILINE) == [
         status.value for status in reversed(HealthStatus)
     ]
 
@@ -72,7 +72,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
         assert text.format(int(length.total_seconds() // MINUTE)) in PAGE
     assert f"the `first` {MOST_BREAKERS}, as" in PAGE
     assert f"the `first` {MOST_TENANTS} with" in PAGE
-    assert f"| the last {WINDOW} and the one that runs" in PAGE
+    assert f"| the last {WINDOW} minutes and the current one" in PAGE
     assert f"over the last {LAG_WINDOW} minutes" in PAGE
     assert f"at most once in {WRITTEN_EVERY.total_seconds():g} seconds" in PAGE
     assert f"once in {NAMED_EVERY.total_seconds():g} seconds" in PAGE

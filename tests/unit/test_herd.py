@@ -146,7 +146,7 @@ class TestCommand:
 
         assert result.exit_code == 0, result.output
         assert "120 schedules, 120 fires in 24 hours from 2030-01-01 00:00 UTC" in result.stdout
-        assert "as it is: at most 120 fires in a minute, 0.1 on average" in result.stdout
+        assert "current: at most 120 fires in a minute, 0.1 on average" in result.stdout
         assert "00:00     120  s0, s1, s10, s100, s101 and 115 more" in result.stdout
         assert "with a spread of 30m for those without one: at most 4 in a minute" in result.stdout
         assert "suggestion: spread 30m, the smallest with at most 5 fires in a minute" in result.stdout
@@ -188,7 +188,7 @@ class TestCommand:
             result = run("--tenant", "acme", "--hours", "12", server=server)
 
         assert result.exit_code == 0, result.output
-        assert "no minute has more than 1: no spread is needed" in result.stdout
+        assert "no minute has more than 1 fires: no spread is needed" in result.stdout
         (request,) = server.requests
         assert (request.json["tenant"], request.json["hours"], "schedules" in request.json) == ("acme", 12, False)
         assert request.json["start"].endswith(":00Z")

@@ -16,7 +16,8 @@ from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.lifecycle import State
-from functions.domain.schedules.schedule import Every, Schedule
+from functions.domain.schedules.rules import Every
+from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.state import SkipReason
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded

@@ -20,7 +20,8 @@ from functions.domain.schedules import changes as changing
 from functions.domain.schedules import due_fires, firing
 from functions.domain.schedules.fire_rates import share_of
 from functions.domain.schedules.load import Share
-from functions.domain.schedules.schedule import Every, Schedule
+from functions.domain.schedules.rules import Every
+from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.state import ASIDES_COUNT_FOR, Status
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.scanner import schedule_alarms

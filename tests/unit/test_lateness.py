@@ -6,7 +6,7 @@ import pytest
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.jobs.job import Priority
 from functions.domain.jobs.job_id import job_id_of
-from functions.domain.tenants.lateness import is_late
+from functions.domain.tenants.attempts import is_late
 from functions.domain.tenants.plan import TenantPlan
 from functions.domain.wheel import Ring
 from functions.worker.start import Starts

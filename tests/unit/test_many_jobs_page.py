@@ -53,8 +53,8 @@ def test_every_command_is_taken(command: str, tmp_path: Path, monkeypatch: pytes
 
 
 def test_every_part_of_a_filter_and_of_an_action_is_explained():
-    filters = {name for row in table(PAGE, "| filter | means |") for name in re.findall(r"`([a-z_]+)`", row[0])}
-    rows = table(PAGE, "| action | fields | does |")
+    filters = {name for row in table(PAGE, "| filter | meaning |") for name in re.findall(r"`([a-z_]+)`", row[0])}
+    rows = table(PAGE, "| action | fields | effect |")
     said = {name for row in rows for name in re.findall(r"`([a-z_]+)`", row[1])}
 
     assert {name for row in rows for name in re.findall(r"`([a-z_]+)`", row[0])} == {
@@ -65,7 +65,7 @@ def test_every_part_of_a_filter_and_of_an_action_is_explained():
 
 def test_every_state_and_every_field_of_progress_is_explained():
     answer = operation_body(Office().accept())
-    explained = {name for row in table(PAGE, "| field | means |") for name in re.findall(r"`([a-z_]+)`", row[0])}
+    explained = {name for row in table(PAGE, "| field | meaning |") for name in re.findall(r"`([a-z_]+)`", row[0])}
 
     assert explained == {"share", "examined", "matched", "done", "refused", "examples"} <= set(answer)
     assert all(f"`{state.value}`" in PAGE for state in OperationState)
@@ -81,7 +81,7 @@ def test_its_numbers_are_those_of_the_code():
     sentences = (
         f"at most {MOST_REACH.days} days back",
         "is an hour ago",
-        f"{MIN_RATE:g} to {MAX_RATE:,.0f}, else {USUAL_RATE:g}",
+        f"{MIN_RATE:g} to {MAX_RATE:,.0f}, by default {USUAL_RATE:g}",
         f"the first {MAX_EXAMPLES} are returned",
         f"the first {MAX_EXAMPLES} jobs",
         f"may have {operations.MOST_OPEN} operations that have not ended",

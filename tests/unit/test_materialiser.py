@@ -13,7 +13,8 @@ from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.occurrence import identity_of
 from functions.domain.lifecycle import TERMINAL, State
 from functions.domain.schedules.due_fires import ALARM_MARGIN, MOST_MISSED
-from functions.domain.schedules.schedule import CronRule, Every, Misfire, Schedule
+from functions.domain.schedules.rules import CronRule, Every
+from functions.domain.schedules.schedule import Misfire, Schedule
 from functions.domain.schedules.state import Link, SkipReason, Status
 from functions.ports.ready_queue import Rejected
 from functions.services.schedules.materialiser import Carried, Chain

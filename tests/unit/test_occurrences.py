@@ -832,7 +832,8 @@ def heard_of(world: World, run: Timer) -> InMemoryLedger:
 
     class HeardOf(InMemoryLedger):
         def give_up(self, job_id: Any, **options: Any) -> Any:
-            self.extend(run.job.key, fence=1, lease_until=world.clock.now() + HOUR, now=world.clock.now())
+            now = world.clock.now()
+            self.extend(job_id_of(run.job), fence=1, lease_until=now + HOUR, now=now, needs_id=False)
             return super().give_up(job_id, **options)
 
     ledger = HeardOf(skew=world.wheel.skew)

@@ -42,7 +42,7 @@ def test_the_tables_without_a_time_to_live_are_reported_to_whoever_restores_them
 
 def test_whoever_takes_the_scheduler_down_learns_of_all_that_goes() -> None:
     resources = json.loads((TEMPLATES / "dev-scheduler.json").read_text())["Resources"].values()
-    listed = re.search(r"\| what goes \|.*?\n\n", read_page("upgrading.md"), re.DOTALL)
+    listed = re.search(r"\| resource \|.*?\n\n", read_page("upgrading.md"), re.DOTALL)
     assert listed is not None
     cells = [row.split("|")[2] for row in listed[0].strip().splitlines()[2:]]
 

@@ -17,6 +17,7 @@ from functions.domain.instants import HOUR
 from functions.domain.operations.operation import Example, JobFilter, OperationKind, OperationState, Shift
 from testkit.builders import NOON
 from testkit.events import Context, a_request
+from tests.page_queries import REFUSED_QUERIES
 from tests.unit.test_dead_letter_answers import assert_described
 from tests.unit.test_operations import ANN, Office
 
@@ -324,12 +325,8 @@ def test_operations_are_reported_page_by_page():
 @pytest.mark.parametrize(
     ("query", "field"),
     [
-        ({}, "tenant"),
-        ({"tenant": "a#b"}, "tenant"),
-        ({"tenant": "acme", "limit": 0}, "limit"),
-        ({"tenant": "acme", "limit": 501}, "limit"),
+        *REFUSED_QUERIES,
         ({"tenant": "acme", "after": "x"}, "after"),
-        ({"tenant": "acme", "state": "open"}, "state"),
     ],
 )
 def test_a_query_that_cannot_be_answered_is_refused_with_its_field(query: dict[str, Any], field: str):

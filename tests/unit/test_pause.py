@@ -8,7 +8,7 @@ import pytest
 from functions.domain.far_ring.timer_record import decode_timer, encode_timer
 from functions.domain.instants import HOUR, SECOND
 from functions.domain.jobs.job import Timer
-from functions.domain.tenants.pause import comes_too_late, paused_until, resumed
+from functions.domain.tenants.attempts import comes_too_late, paused_until, resumed
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.domain.wheel import Ring
 from testkit.builders import LOCAL_WHEEL, NOON, a_schedule, a_timer, an_occurrence_timer

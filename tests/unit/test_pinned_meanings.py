@@ -7,7 +7,8 @@ import pytest
 
 from functions.domain.schedules.calendars import why_excluded
 from functions.domain.schedules.firing import fires
-from functions.domain.schedules.schedule import Calendar, RecurrenceRule
+from functions.domain.schedules.rules import RecurrenceRule
+from functions.domain.schedules.schedule import Calendar
 from testkit.builders import a_schedule
 from tests.wall_clock import a_cron, local, utc
 

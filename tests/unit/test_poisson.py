@@ -8,19 +8,17 @@ import pytest
 from functions.domain.instants import EPOCH, to_ms
 from functions.domain.schedules.firing import fires
 from functions.domain.schedules.poisson import events
-from functions.domain.schedules.schedule import Calendar, Fire, Poisson, Schedule, Shifter, Weekday, Window, WindowMode
+from functions.domain.schedules.rules import Poisson
+from functions.domain.schedules.schedule import Calendar, Fire, Schedule, Shifter, Window, WindowMode
 from functions.domain.schedules.step_budget import Budget
 from functions.domain.schedules.zones import local_of, zone_of
-from testkit.builders import a_schedule
+from testkit.builders import OFFICE, a_schedule, a_window
 from tests.chance import is_drawn_from, is_uniform
 from tests.wall_clock import utc
 
 DAY_MS = 86_400_000
 FROM = utc("2027-01-01 00:00")
-OFFICE = Window(
-    start=time(9), end=time(17), days=frozenset({Weekday.MON, Weekday.TUE, Weekday.WED, Weekday.THU, Weekday.FRI})
-)
-NIGHT = Window(start=time(22), end=time(6))
+NIGHT = a_window("22:00", "06:00")
 
 
 def a_poisson(per_day: float, **overrides: object) -> Schedule:

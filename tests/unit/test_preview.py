@@ -1,5 +1,5 @@
 from dataclasses import FrozenInstanceError, replace
-from datetime import date, time, timedelta
+from datetime import date, timedelta
 from itertools import islice
 from typing import Any
 
@@ -8,25 +8,12 @@ import pytest
 from functions.domain.instants import MINUTE
 from functions.domain.schedules.firing import fires, next_fire
 from functions.domain.schedules.preview import Preview, PreviewPosition, explain, preview
-from functions.domain.schedules.schedule import (
-    Calendar,
-    CronRule,
-    Fire,
-    Fold,
-    Poisson,
-    RecurrenceRule,
-    Roll,
-    Schedule,
-    Shifter,
-    Weekday,
-    Window,
-    WindowMode,
-)
+from functions.domain.schedules.rules import CronRule, Fold, Poisson, RecurrenceRule
+from functions.domain.schedules.schedule import Calendar, Fire, Roll, Schedule, Shifter, WindowMode
 from functions.domain.schedules.step_budget import Budget
-from testkit.builders import NOON, a_schedule, every
+from testkit.builders import NOON, OFFICE, a_schedule, every
 from tests.wall_clock import a_cron, local, utc
 
-OFFICE = Window(start=time(9), end=time(17), days=frozenset(day for day in Weekday if day < Weekday.SAT))
 DEFERRED: dict[str, Any] = {"windows": (OFFICE,), "window_mode": WindowMode.DEFER}
 BUSINESS = Calendar(holidays=("DE",), weekends=True, roll=Roll.AFTER)
 

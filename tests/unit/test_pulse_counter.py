@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from functions.domain.instants import SECOND
+from functions.domain.instants import MINUTE, SECOND
 from functions.domain.jobs.job import Priority
-from functions.domain.stage.pulse import MINUTE, WINDOW, Figure, Pulse, sum_of
+from functions.domain.stage.pulse import WINDOW, Figure, Pulse, sum_of
 from functions.services.telemetry.pulse import NAMED_EVERY, WRITTEN_EVERY, PulseTally
 from testkit.builders import NOON, a_job
 from testkit.fakes import FakeClock, InMemoryPulseStore, RecordingJournal

@@ -207,7 +207,7 @@ def test_a_replay_that_begins_to_run_while_its_dead_letter_is_purged_goes_on(wor
     def meanwhile(call: str) -> None:
         if call == "ledger.cancel":
             world.ledger.claim(timer, owner="worker", lease_until=NOON + SECOND, now=NOON)
-            world.ledger.settle(timer.job, Event.RETRY, fence=1, owner="worker", due_at=NOON, now=NOON)
+            world.ledger.settle(timer, Event.RETRY, fence=1, owner="worker", now=NOON)
 
     world.purger(before=meanwhile).purge(letter.letter_id, caller="ann")
 

@@ -20,7 +20,6 @@ from functions.domain.stage.pulse import Figure
 from functions.domain.tenants.backlog import backlog_on, backlogs_on
 from functions.domain.tenants.plan import TenantPlan
 from functions.ports.targets import Failed
-from functions.services.jobs.rescheduler import Edited
 from functions.services.telemetry.pulse import PulseTally
 from testkit.builders import NOON, a_submission, an_occurrence_timer
 from testkit.fakes import InMemoryPendingStore, InMemoryPulseStore
@@ -170,7 +169,7 @@ def test_a_job_that_is_moved_waits_for_its_new_day():
     assert isinstance(accepted, Accepted)
 
     world.rescheduler().change(
-        parse_job_id(accepted.job_id), lambda _, __: Edited(far(due_at=NOON + DAY), keeps_payload=True)
+        parse_job_id(accepted.job_id), lambda _, text: replace(far(due_at=NOON + DAY), payload=text)
     )
 
     assert world.known() == 1

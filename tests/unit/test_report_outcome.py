@@ -469,7 +469,7 @@ class TestRefusals:
     def test_what_has_ended_otherwise_is_not_changed(self, world: World, settled: Event, refused: list[str]):
         timer = a_held(world)
         row = world.row(timer.job)
-        world.ledger.settle(timer.job, settled, fence=1, owner=row.owner, due_at=NOON, now=NOON)
+        world.ledger.settle(timer, settled, fence=1, owner=row.owner, now=NOON)
         tell: dict[str, Callable[[], object]] = {
             "heartbeat": lambda: world.finisher().heartbeat(job_id_of(timer.job), fence=1),
             "complete": lambda: complete(world, timer),

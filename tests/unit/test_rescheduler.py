@@ -470,7 +470,7 @@ class TestMoving:
     def test_a_released_job_keeps_its_identity(self, world: World):
         timer = a_placed(world)
         world.ledger.claim(timer, owner="w", lease_until=LATER, now=NOON)
-        world.ledger.settle(timer.job, Event.RELEASE, fence=1, owner="w", due_at=LATER, now=NOON)
+        world.ledger.settle(replace(timer, due_at=LATER), Event.RELEASE, fence=1, owner="w", now=NOON)
 
         with pytest.raises(errors.TooLate, match="attempt 1 of it has begun before"):
             change(world, timer, delay=7_200)

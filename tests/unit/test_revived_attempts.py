@@ -8,11 +8,10 @@ import pytest
 
 from functions.domain.far_ring.timer_record import encode_envelope
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.jobs.claims import LONG_OVERDUE, LedgerRow, overdue_attempt
+from functions.domain.jobs.claims import LONG_OVERDUE, LedgerRow, lost_attempt, overdue_attempt
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.retry import RetryPolicy, Strategy
-from functions.domain.jobs.reviving import lost_attempt
 from functions.domain.lifecycle import State
 from functions.domain.targets.breaker import MIN_FAILURES
 from functions.domain.tenants.plan import TenantPlan, TenantStatus

@@ -20,10 +20,7 @@ def world() -> World:
 
 
 def rewind(world: World, to: datetime) -> RewindReport:
-    rewinder = Rewinder(
-        wheel=world.wheel, clock=world.clock, shards=world.shards, journal=world.journal, token=world.token
-    )
-    return rewinder.rewind(to)
+    return world.build(Rewinder).rewind(to)
 
 
 def scan_all(world: World) -> int:

@@ -7,7 +7,7 @@ from dateutil.rrule import rrulestr
 
 from functions.domain.errors import InvalidSchedule, TooCostly
 from functions.domain.schedules.rrules import check_recurrence, parse_rrule
-from functions.domain.schedules.schedule import RecurrenceRule
+from functions.domain.schedules.rules import RecurrenceRule
 from functions.domain.schedules.step_budget import Budget
 from tests.wall_clock import local
 

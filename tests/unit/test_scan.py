@@ -13,9 +13,10 @@ from functions.domain.jobs.job import Delivery, Payload, Priority, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.key_lengths import DEAD_LETTER_IDENTITY
 from functions.domain.lifecycle import State
-from functions.domain.schedules.schedule import CronRule, Schedule
+from functions.domain.schedules.rules import CronRule
+from functions.domain.schedules.schedule import Schedule
 from functions.ports.ready_queue import Rejected
-from functions.scanner import due_alarms
+from functions.scanner import due_alarms, owed_alarms
 from functions.scanner import tick as ticking
 from functions.scanner.leases import LEASE
 from functions.scanner.pages import PAGE
@@ -678,7 +679,7 @@ class TestAlarms:
         assert cursors[Priority.NORMAL].unhandled is not None
 
     def test_more_alarms_than_a_tick_remembers_are_read_again(self, world: World, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(due_alarms, "MOST_OWED", 2)
+        monkeypatch.setattr(owed_alarms, "MOST_OWED", 2)
         schedules = [an_alarm_row(world, schedule_id=f"s{number}") for number in range(5)]
 
         report = world.scan()

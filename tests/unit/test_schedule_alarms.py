@@ -7,7 +7,8 @@ import pytest
 from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND
 from functions.domain.schedules.due_fires import ALARM_MARGIN
-from functions.domain.schedules.schedule import CronRule, Schedule
+from functions.domain.schedules.rules import CronRule
+from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.state import ScheduleState, Status
 from functions.ports.ready_queue import Rejected
 from functions.ports.schedules import StoredSchedule

@@ -1,5 +1,5 @@
 import json
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,25 +13,10 @@ from functions.domain.jobs.job import Delivery, Payload, Precision, Priority
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.schedules.record import encode_schedule
-from functions.domain.schedules.schedule import (
-    At,
-    Calendar,
-    CronRule,
-    Every,
-    Fold,
-    Gap,
-    Misfire,
-    Poisson,
-    RecurrenceRule,
-    Roll,
-    Rule,
-    Schedule,
-    Weekday,
-    Window,
-    WindowMode,
-)
+from functions.domain.schedules.rules import At, CronRule, Fold, Gap, Poisson, RecurrenceRule, Rule
+from functions.domain.schedules.schedule import Calendar, Misfire, Roll, Schedule, WindowMode
 from functions.domain.targets.options import Method, TargetOptions
-from testkit.builders import NOON
+from testkit.builders import NOON, a_window, every
 
 RULES = Rules(now=NOON, allow_plain_http=False, max_timeout=timedelta(seconds=50))
 JOB = {"target": "https://example.com/hook"}
@@ -153,15 +138,15 @@ def test_a_schedule_needs_only_a_rule_and_a_target():
         ({"at": "2027-03-01T14:00:00+01:00"}, At(NOON + timedelta(hours=1))),
         ({"at": "2027-03-01T13:00:00.0001Z"}, At(NOON + timedelta(hours=1, milliseconds=1))),
         ({"cron": "@daily"}, CronRule("@daily")),
-        ({"every": 90}, Every(interval=timedelta(seconds=90))),
-        ({"every": 1.5}, Every(interval=timedelta(seconds=1.5))),
-        ({"every": "PT1H30M"}, Every(interval=timedelta(minutes=90))),
+        ({"every": 90}, every(seconds=90)),
+        ({"every": 1.5}, every(seconds=1.5)),
+        ({"every": "PT1H30M"}, every(minutes=90)),
         (
             {"every": {"interval": "PT1H", "phase": 60}},
-            Every(interval=timedelta(hours=1), phase=timedelta(minutes=1)),
+            every(hours=1, phase=timedelta(minutes=1)),
         ),
-        ({"every": {"interval": 60, "from": "start"}}, Every(interval=timedelta(minutes=1))),
-        ({"every": {"interval": 60, "from": "end"}}, Every(interval=timedelta(minutes=1), from_end=True)),
+        ({"every": {"interval": 60, "from": "start"}}, every(minutes=1)),
+        ({"every": {"interval": 60, "from": "end"}}, every(minutes=1, from_end=True)),
         (
             {"rrule": {"rule": "FREQ=MONTHLY;BYDAY=-1FR", "starts_at": "2027-01-29T09:00:00"}},
             RecurrenceRule("FREQ=MONTHLY;BYDAY=-1FR", datetime(2027, 1, 29, 9)),  # noqa: DTZ001
@@ -211,16 +196,24 @@ def test_a_schedule_may_say_everything():
     )
 
     assert schedule.windows == (
-        Window(start=time(9), end=time(17, 30), days=frozenset({Weekday.MON, Weekday.FRI})),
-        Window(start=time(22), end=time(0)),
+        a_window("09:00", "17:30", "mon fri"),
+        a_window("22:00", "00:00"),
     )
-    assert (schedule.gap, schedule.fold, schedule.window_mode) == (Gap.SKIP, Fold.BOTH, WindowMode.DEFER)
+    assert (schedule.gap, schedule.fold, schedule.window_mode) == (
+        Gap.SKIP,
+        Fold.BOTH,
+        WindowMode.DEFER,
+    )
     assert schedule.calendar == Calendar(
         excluded=frozenset({date(2027, 12, 24)}), holidays=("DE-BY", "NYSE"), weekends=True, roll=Roll.AFTER
     )
     assert (schedule.spread, schedule.jitter) == (timedelta(minutes=15), timedelta(seconds=30))
     assert (schedule.start, schedule.end) == (datetime(2027, 3, 2, tzinfo=UTC), datetime(2028, 3, 1, 23, tzinfo=UTC))
-    assert (schedule.max_runs, schedule.misfire, schedule.max_lateness) == (3, Misfire.COALESCE, timedelta(hours=1))
+    assert (schedule.max_runs, schedule.misfire, schedule.max_lateness) == (
+        3,
+        Misfire.COALESCE,
+        timedelta(hours=1),
+    )
     assert (schedule.overlap, schedule.pause_after_failures, schedule.history) == (Overlap.BUFFER_ONE, 5, 50)
     job = schedule.job
     assert (job.payload.text, job.priority, job.precision) == (

@@ -131,14 +131,14 @@ class Contested(InMemoryScheduleStore):
         self._left = times
 
     def change(
-        self, stored: StoredSchedule, state: ScheduleState, *, seen: ScheduleState | None, **limits: LoadLimits
+        self, new: StoredSchedule, state: ScheduleState, *, seen: ScheduleState | None, **limits: LoadLimits
     ) -> bool:
         if self._left and seen is not None:
             self._left -= 1
-            other = stopped(Status.PAUSED, before=stored.schedule, state=seen, now=NOON, note="another's")
-            paused = replace(stored, version=other.version, status=other.status)
+            other = stopped(Status.PAUSED, before=new.schedule, state=seen, now=NOON, note="another's")
+            paused = replace(new, version=other.version, status=other.status)
             assert super().change(paused, other, seen=seen)
-        return super().change(stored, state, seen=seen, **limits)
+        return super().change(new, state, seen=seen, **limits)
 
 
 class LosingTheAnswer(InMemoryScheduleStore):

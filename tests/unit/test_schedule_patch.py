@@ -9,7 +9,8 @@ from functions.api.schedules.patch import names_payload, patched
 from functions.domain.errors import InvalidInput, InvalidSchedule
 from functions.domain.jobs.job import Payload
 from functions.domain.jobs.retry import RetryPolicy
-from functions.domain.schedules.schedule import Calendar, CronRule, Every, Poisson
+from functions.domain.schedules.rules import CronRule, Every, Poisson
+from functions.domain.schedules.schedule import Calendar
 from functions.domain.targets.options import TargetOptions
 from testkit.builders import NOON, a_schedule, a_template, every
 

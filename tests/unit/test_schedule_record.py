@@ -1,6 +1,6 @@
 import json
 from dataclasses import MISSING, fields, replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,26 +14,19 @@ from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.schedules.defaults import STORED
 from functions.domain.schedules.record import decode_schedule, encode_schedule, encode_stored
+from functions.domain.schedules.rules import At, CronRule, Every, Fold, Gap, Poisson, RecurrenceRule, Rule
 from functions.domain.schedules.schedule import (
-    At,
     Calendar,
-    CronRule,
-    Every,
-    Fold,
-    Gap,
     JobTemplate,
     Misfire,
-    Poisson,
-    RecurrenceRule,
     Roll,
-    Rule,
     Schedule,
     Weekday,
     Window,
     WindowMode,
 )
 from functions.domain.targets.options import USUAL, Method, TargetOptions
-from testkit.builders import NOON, a_schedule, a_template, every
+from testkit.builders import NOON, a_schedule, a_template, a_window, every
 
 EVERYTHING = Schedule(
     tenant="acme",
@@ -61,8 +54,8 @@ EVERYTHING = Schedule(
     gap=Gap.SKIP,
     fold=Fold.BOTH,
     windows=(
-        Window(start=time(9), end=time(17, 30), days=frozenset({Weekday.MON, Weekday.FRI})),
-        Window(start=time(22), end=time(2)),
+        a_window("09:00", "17:30", "mon fri"),
+        a_window("22:00", "02:00"),
     ),
     window_mode=WindowMode.DEFER,
     calendar=Calendar(

@@ -21,7 +21,8 @@ from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.lifecycle import State
 from functions.domain.schedules.load import NO_LIMITS, Load, LoadLimits
 from functions.domain.schedules.rrules import parse_rrule
-from functions.domain.schedules.schedule import CronRule, JobTemplate
+from functions.domain.schedules.rules import CronRule
+from functions.domain.schedules.schedule import JobTemplate
 from functions.domain.tenants.plan import TenantPlan
 from functions.ports.ready_queue import Rejected
 from functions.ports.schedules import ScheduleStore

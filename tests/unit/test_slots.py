@@ -11,9 +11,9 @@ from functions.domain.jobs.overlap import Overlap
 from functions.domain.lifecycle import State
 from functions.domain.schedules.slots import SILENCE, Turn, is_abandoned, turn_of, wait_of
 from functions.domain.schedules.state import SkipReason
-from testkit.builders import NOON
+from testkit.builders import LOCAL_WHEEL, NOON
 
-SKEW = timedelta(seconds=5)
+SKEW = LOCAL_WHEEL.skew
 LONG_AGO = NOON - 10 * SILENCE
 OVER = NOON - SILENCE - SKEW
 

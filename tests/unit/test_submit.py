@@ -353,7 +353,7 @@ class TestKeys:
         world.ledger.claim(timer, owner="w", lease_until=LATER, now=NOON)
         assert world.submit(submission).state is State.RUNNING
 
-        world.ledger.settle(timer.job, Event.RETRY, fence=1, owner="w", due_at=LATER, now=NOON)
+        world.ledger.settle(replace(timer, due_at=LATER), Event.RETRY, fence=1, owner="w", now=NOON)
         assert world.submit(submission).state is State.RETRYING
         assert len(world.ready.sent) == 1
 
@@ -372,7 +372,7 @@ class TestKeys:
         submission = a_submission(due_at=NOON, idempotency_key="order-7")
         timer = placed(world, world.submit(submission))
         world.ledger.claim(timer, owner="w", lease_until=LATER, now=NOON)
-        world.ledger.settle(timer.job, Event.RELEASE, fence=1, owner="w", due_at=NOON, now=NOON)
+        world.ledger.settle(timer, Event.RELEASE, fence=1, owner="w", now=NOON)
 
         assert world.submit(submission).ring is Ring.NEAR
 

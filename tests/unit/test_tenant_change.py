@@ -7,16 +7,7 @@ from typing import Any
 import pytest
 
 from functions.domain.errors import InvalidInput, TenantChanged, TenantClosed, TenantDeleted
-from functions.domain.tenants.changes import (
-    FORGOTTEN_AFTER,
-    TRANSITIONS,
-    TenantPatch,
-    TenantValues,
-    check_version,
-    patched,
-    replaced,
-    with_status,
-)
+from functions.domain.tenants import changes as changing
 from functions.domain.tenants.plan import Tenant, TenantStatus
 from testkit.builders import NOON
 
@@ -28,20 +19,20 @@ LATER = NOON + timedelta(hours=1)
 ACTIVE, PAUSED, DRAINING, DELETING, DELETED = TenantStatus
 
 
-def values(**changes: Any) -> TenantValues:
-    return TenantValues(**{"plan": "default", "limits": {}, "principals": (), "note": "", **changes})
+def values(**changes: Any) -> changing.TenantValues:
+    return changing.TenantValues(**{"plan": "default", "limits": {}, "principals": (), "note": "", **changes})
 
 
 def put(tenant: Tenant, **changes: Any) -> Tenant:
-    return replaced("acme", tenant, values(**changes), plans=PLANS, now=LATER)
+    return changing.replaced("acme", tenant, values(**changes), plans=PLANS, now=LATER)
 
 
 def patch(tenant: Tenant, **parts: Any) -> Tenant:
-    return patched("acme", tenant, TenantPatch(**parts), plans=PLANS, now=LATER)
+    return changing.patched("acme", tenant, changing.TenantPatch(**parts), plans=PLANS, now=LATER)
 
 
 def turn(tenant: Tenant, status: TenantStatus, note: str = "") -> Tenant:
-    return with_status("acme", tenant, status, note=note, now=LATER)
+    return changing.with_status("acme", tenant, status, note=note, now=LATER)
 
 
 def test_a_tenant_is_replaced_as_a_whole_but_for_its_status():
@@ -104,7 +95,7 @@ def test_a_principal_that_is_no_pattern_is_refused():
 @pytest.mark.parametrize("asked", TenantStatus)
 def test_a_status_follows_another_only_where_the_table_says_so(status: TenantStatus, asked: TenantStatus):
     tenant = replace(ROW, status=status)
-    if asked in TRANSITIONS[status]:
+    if asked in changing.TRANSITIONS[status]:
         assert turn(tenant, asked, "why") == replace(
             tenant, status=asked, status_since=LATER, note="why", version=8, changed_at=LATER
         )
@@ -114,7 +105,7 @@ def test_a_status_follows_another_only_where_the_table_says_so(status: TenantSta
 
 
 def test_the_table_of_statuses_is_the_one_that_is_described():
-    assert {status: set(after) for status, after in TRANSITIONS.items()} == {
+    assert {status: set(after) for status, after in changing.TRANSITIONS.items()} == {
         ACTIVE: {PAUSED, DRAINING, DELETING},
         PAUSED: {ACTIVE, DRAINING, DELETING},
         DRAINING: {ACTIVE, DELETING},
@@ -144,7 +135,7 @@ def test_a_pause_with_another_reason_changes_the_reason_and_not_its_beginning():
 
 
 def test_only_replacing_it_brings_a_deleted_tenant_back():
-    deleted = replace(ROW, status=DELETED, status_since=LATER - FORGOTTEN_AFTER)
+    deleted = replace(ROW, status=DELETED, status_since=LATER - changing.FORGOTTEN_AFTER)
 
     assert put(deleted, note="again") == Tenant(note="again", status_since=LATER, version=8, changed_at=LATER)
     assert put(deleted, plan="gold", limits={"weight": 3}, principals=(ROLE,), note="ü").status is ACTIVE
@@ -159,8 +150,8 @@ def test_what_is_being_deleted_is_not_changed():
 
 
 def test_who_changes_a_version_that_is_there_no_more_is_reported_which_is():
-    check_version("tenant acme", ROW, None)
-    check_version("tenant acme", ROW, 7)
+    changing.check_version("tenant acme", ROW, None)
+    changing.check_version("tenant acme", ROW, 7)
     for seen in (0, 6, 8):
         with pytest.raises(TenantChanged, match=f"tenant acme has version 7, not {seen}"):
-            check_version("tenant acme", ROW, seen)
+            changing.check_version("tenant acme", ROW, seen)

@@ -14,21 +14,12 @@ from functions.domain.tenants.changes import EFFECTIVE_AFTER, FORGOTTEN_AFTER, T
 from functions.domain.tenants.deletion import Deletion, DeletionStage, begins_at
 from functions.domain.tenants.plan import Tenant, TenantStatus
 from functions.operations.tenant_deleter import LEASE, STEP, TenantDeleter
-from testkit.builders import NOON
-from testkit.fakes import (
-    FakeClock,
-    InMemoryDeletionStore,
-    InMemoryRemains,
-    InMemoryScheduleStore,
-    InMemoryTenantStore,
-    InMemoryUsageStore,
-    RecordingAudit,
-    RecordingJournal,
-)
+from testkit import fakes
+from testkit.builders import LOCAL_WHEEL, NOON
 from testkit.observed import DeathError, Watched
 
 LONGEST = timedelta(minutes=5)
-SKEW = timedelta(seconds=5)
+SKEW = LOCAL_WHEEL.skew
 WAIT = EFFECTIVE_AFTER + LONGEST + SKEW
 VALUES = TenantValues(plan="default", limits={}, principals=(), note="")
 
@@ -37,11 +28,11 @@ class Scene:
     """Two tenants with three things of each part, of which acme is being deleted."""
 
     def __init__(self) -> None:
-        self.clock = FakeClock()
-        self.tenants = InMemoryTenantStore()
-        self.deletions = InMemoryDeletionStore()
-        self.remains = InMemoryRemains()
-        self.journal = RecordingJournal()
+        self.clock = fakes.FakeClock()
+        self.tenants = fakes.InMemoryTenantStore()
+        self.deletions = fakes.InMemoryDeletionStore()
+        self.remains = fakes.InMemoryRemains()
+        self.journal = fakes.RecordingJournal()
         self.before: Callable[[str], None] = lambda _: None
         self.after: Callable[[str], None] = lambda _: None
         self.tokens = 0
@@ -55,11 +46,11 @@ class Scene:
         return TenantManager(
             clock=self.clock,
             store=self.tenants,
-            usage=InMemoryUsageStore(),
+            usage=fakes.InMemoryUsageStore(),
             deletions=self._watched(self.deletions, "deletions"),
-            schedules=InMemoryScheduleStore(),
+            schedules=fakes.InMemoryScheduleStore(),
             journal=self.journal,
-            audit=RecordingAudit(),
+            audit=fakes.RecordingAudit(),
             plans={"default": {}},
         )
 
@@ -75,12 +66,12 @@ class Scene:
             deletions=self._watched(self.deletions, "deletions"),
             remains=self._watched(self.remains, "remains"),
             journal=self.journal,
-            audit=RecordingAudit(),
+            audit=fakes.RecordingAudit(),
             token=self._token,
         )
 
     def work(self, *, seconds: float = 60) -> int:
-        return self.eraser().work(time_limit=timedelta(seconds=seconds))
+        return self.eraser().carry_on(time_limit=timedelta(seconds=seconds))
 
     @property
     def status(self) -> TenantStatus:

@@ -1,6 +1,7 @@
 """The routes of tenants on fakes: what they write, what they answer, and what they refuse."""
 
 import json
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ from testkit.fakes import (
     RecordingAudit,
     RecordingJournal,
 )
+from testkit.fakes.schedules import InMemoryScheduleStore
 from testkit.fakes.webhook_keys import GivenWebhookKeys
 from tests.unit.test_client_tenants import UNLIMITED
 
@@ -55,6 +57,16 @@ class ContendedStore(InMemoryTenantStore):
         return super().change(name, tenant, seen=seen)
 
 
+@dataclass
+class LoadedSchedules(InMemoryScheduleStore):
+    """Schedules that come to what a test says."""
+
+    loaded: Load = field(default_factory=Load)
+
+    def load(self, tenant: str) -> Load:
+        return self.loaded
+
+
 class Api:
     """The routes over a store of tenants."""
 
@@ -63,11 +75,7 @@ class Api:
         self.journal = RecordingJournal()
         self.clock = FakeClock()
         self.backlog: Backlog | None = None
-        self.load_told = Load()
-
-    def load(self, tenant: str) -> Load:
-        """As a store of schedules."""
-        return self.load_told
+        self.schedules = LoadedSchedules()
 
     def call(self, method: str, path: str, body: Any = None, **query: Any) -> tuple[int, Any]:
         manager = TenantManager(
@@ -75,7 +83,7 @@ class Api:
             store=self.store,
             usage=InMemoryUsageStore(),
             deletions=InMemoryDeletionStore(),
-            schedules=self,
+            schedules=self.schedules,
             journal=self.journal,
             audit=RecordingAudit(),
             plans=PLANS,
@@ -125,7 +133,7 @@ class TestWhatACapCanNeverServe:
     def test_usage_says_whether_the_schedules_alone_fire_more_than_it_serves(
         self, api: Api, fires: int, is_exceeded: bool
     ):
-        api.load_told = Load(schedules=1, fires=fires)
+        api.schedules.loaded = Load(schedules=1, fires=fires)
 
         assert api.answer("GET", "/v1/tenants/acme/usage")["cap"]["is_exceeded_by_schedules"] is is_exceeded
 

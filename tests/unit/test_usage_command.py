@@ -97,8 +97,8 @@ def test_what_waits_for_a_cap_is_reported_and_what_it_can_never_serve() -> None:
             found = client.tenants.usage("acme")
 
     assert result.stdout.splitlines()[-1] == (
-        "cap: 0.5 executions a second; 108,000 jobs wait for it, which take 2.5 days; "
-        "the schedules fire more than it serves, so what waits only grows"
+        "cap: 0.5 executions a second; 108,000 jobs wait for it, and take 2.5 days to run; "
+        "the schedules fire faster than it allows, so the backlog only grows"
     )
     assert json.loads(as_json.stdout)["cap"] == cap
     assert found.cap == Cap(execution_rate=0.5, waiting=108_000, waiting_days=2.5, is_exceeded_by_schedules=True)

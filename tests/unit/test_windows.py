@@ -1,10 +1,11 @@
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 
 import pytest
 
 from functions.domain.errors import InvalidSchedule
 from functions.domain.instants import MINUTE
-from functions.domain.schedules.schedule import Calendar, CronRule, Poisson, Weekday, Window, WindowMode
+from functions.domain.schedules.rules import CronRule, Poisson
+from functions.domain.schedules.schedule import Calendar, Window, WindowMode
 from functions.domain.schedules.windows import (
     LONGEST,
     REACH,
@@ -15,16 +16,11 @@ from functions.domain.schedules.windows import (
     open_time_of_a_week,
 )
 from functions.domain.schedules.zones import zone_of
-from testkit.builders import a_schedule
+from testkit.builders import OFFICE, a_schedule, a_window
 from tests.wall_clock import on_the_wall, utc
 
 BERLIN = "Europe/Berlin"
-WORKING_DAYS = frozenset(day for day in Weekday if day < Weekday.SAT)
-WEEKEND = frozenset(Weekday) - WORKING_DAYS
-
-
-def a_window(start: str, end: str, days: frozenset[Weekday] = frozenset(Weekday)) -> Window:
-    return Window(start=time.fromisoformat(start), end=time.fromisoformat(end), days=days)
+WEEKEND = "sat sun"
 
 
 def openings(hours: OpenHours, timezone: str, *, start: str, end: str) -> list[str]:
@@ -77,13 +73,13 @@ def test_windows_are_open_when_the_wall_shows_a_time_inside(
 @pytest.mark.parametrize(
     ("windows", "timezone"),
     [
-        ((a_window("09:00", "17:00", WORKING_DAYS), a_window("16:00", "18:30", WEEKEND)), BERLIN),
-        ((a_window("22:15", "02:30", frozenset({Weekday.SAT, Weekday.WED})),), BERLIN),
+        ((OFFICE, a_window("16:00", "18:30", WEEKEND)), BERLIN),
+        ((a_window("22:15", "02:30", "wed sat"),), BERLIN),
         ((a_window("02:10", "02:50"), a_window("01:50", "02:15", WEEKEND)), BERLIN),
-        ((a_window("18:00", "18:00", frozenset({Weekday.FRI})),), BERLIN),
+        ((a_window("18:00", "18:00", "fri"),), BERLIN),
         ((a_window("01:15", "01:45"), a_window("23:50", "00:10")), "Australia/Lord_Howe"),
         ((a_window("23:30", "00:30"), a_window("02:45", "04:00")), "Africa/Cairo"),
-        ((a_window("22:00", "00:00", frozenset({Weekday.SAT})), a_window("23:30", "01:00")), "America/Nuuk"),
+        ((a_window("22:00", "00:00", "sat"), a_window("23:30", "01:00")), "America/Nuuk"),
         ((), BERLIN),
     ],
 )
@@ -141,7 +137,7 @@ def test_an_excluded_date_is_closed_for_the_night_that_leads_into_it_too():
 
 
 def test_a_window_that_ends_when_it_starts_is_open_for_a_whole_day():
-    hours = OpenHours((a_window("18:00", "18:00", frozenset({Weekday.TUE})),), None, BERLIN)
+    hours = OpenHours((a_window("18:00", "18:00", "tue"),), None, BERLIN)
 
     assert openings(hours, BERLIN, start="2027-06-01 12:00", end="2027-06-05 00:00") == [
         "06-01 18:00+02:00 06-02 18:00+02:00"
@@ -172,8 +168,8 @@ def test_an_opening_that_is_too_far_away_is_none():
     ("windows", "hours"),
     [
         ((a_window("09:00", "17:00"),), 56),
-        ((a_window("09:00", "17:00", WORKING_DAYS),), 40),
-        ((a_window("22:00", "06:00", frozenset({Weekday.SUN})),), 8),
+        ((OFFICE,), 40),
+        ((a_window("22:00", "06:00", "sun"),), 8),
         ((a_window("00:00", "00:00"),), 168),
         ((a_window("09:00", "12:00"), a_window("11:00", "13:00"), a_window("11:00", "12:00")), 28),
     ],
@@ -183,7 +179,7 @@ def test_the_open_time_of_a_week_counts_what_overlaps_once(windows: tuple[Window
 
 
 def test_only_scaled_events_become_more_frequent():
-    windows = (a_window("09:00", "17:00", WORKING_DAYS),)
+    windows = (OFFICE,)
 
     assert open_share(a_schedule(rule=Poisson(10), windows=windows)) == pytest.approx(168 / 40)
     assert open_share(a_schedule(rule=Poisson(10))) == 1

@@ -3,8 +3,9 @@ from datetime import timedelta
 import pytest
 
 from functions.domain.errors import InvalidSchedule
-from functions.domain.schedules.schedule import Calendar, Fold, Gap, RecurrenceRule, Roll, Rule, Shifter
-from functions.domain.schedules.schedule import CronRule as Cron
+from functions.domain.schedules.rules import CronRule as Cron
+from functions.domain.schedules.rules import Fold, Gap, RecurrenceRule, Rule
+from functions.domain.schedules.schedule import Calendar, Roll, Shifter
 from functions.domain.schedules.zones import first_local, instants_of, local_of, steady_spans, zone_names, zone_of
 from testkit.builders import a_schedule, every
 from tests.wall_clock import fires_between, local, shown, utc

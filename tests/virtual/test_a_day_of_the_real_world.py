@@ -18,7 +18,8 @@ from functions.domain.errors import InvalidSchedule
 from functions.domain.jobs.job import Payload
 from functions.domain.jobs.occurrence import identity_of
 from functions.domain.schedules.due_fires import MISFIRE_GRACE
-from functions.domain.schedules.schedule import CronRule, Every, JobTemplate, Misfire, Schedule
+from functions.domain.schedules.rules import CronRule, Every
+from functions.domain.schedules.schedule import JobTemplate, Misfire, Schedule
 from functions.domain.schedules.state import SkipReason
 from testkit.builders import DEPLOYED_WHEEL, a_wheel
 from tests.virtual.stage import VirtualStage

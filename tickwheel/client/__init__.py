@@ -1,4 +1,4 @@
-"""Tickwheel's API as typed calls: the client, what it is given, and what it returns."""
+"""Tickwheel's API as typed calls: the client, its arguments, and its results."""
 
 from tickwheel.client.api import Client
 from tickwheel.client.dead_letters import DeadLetter, DeadLetterFilter, LetterFilter

@@ -64,13 +64,13 @@ _CONFLICT = 409  # with a Retry-After: not yet
 
 
 class Client(JobCalls):
-    """Speaks to one deployed scheduler; use it as a context manager, or call `close`. Threads may share it.
+    """A client of one deployed scheduler. Use it as a context manager, or call `close`. Threads may share it.
 
-    The endpoint is the argument, else `TICKWHEEL_ENDPOINT`, else the local cloud of this checkout. Requests are
-    signed with `credentials`, else with what botocore's default chain finds; the region is the argument, else the
-    one in the endpoint's name, else the session's. The local cloud is signed for with its own test credentials.
+    The endpoint is the argument, or `TICKWHEEL_ENDPOINT`, or the local cloud of this checkout. Requests are signed
+    with `credentials`, or with those of botocore's default chain. The region is the argument, or the one in the
+    endpoint's name, or that of the session. Requests to the local cloud are signed with its test credentials.
 
-    A request that failed is sent again, with backoff and after any `Retry-After`, when that is safe: see `submit`.
+    A failed request is retried, with backoff and after any `Retry-After`, when that is safe: see `submit`.
     Raises NoEndpoint or NoCredentials.
     """
 
@@ -104,13 +104,13 @@ class Client(JobCalls):
             transport=transport,
         )
         self.schedules = Schedules(self._call)
-        """The calls about schedules."""
+        """Operations on schedules."""
         self.dead_letters = DeadLetters(self._call)
-        """The calls about dead letters."""
+        """Operations on dead letters."""
         self.operations = Operations(self._call, self._download, sleep=self._backoff.sleep)
-        """The calls about many jobs at once."""
+        """Operations on many jobs at once."""
         self.tenants = Tenants(self._call)
-        """The calls about tenants."""
+        """Operations on tenants."""
 
     def __enter__(self) -> Self:
         return self
@@ -151,12 +151,12 @@ class Client(JobCalls):
     ) -> Submitted:
         """Submits one job; see NewJob for the fields, and `submit_job` for the traceparent.
 
-        Retried only when that cannot make two jobs: when the request never left, or was refused with
-        429. After a lost answer (a time-out, 500, 502, 503, 504) the scheduler may have taken the job, so it is
-        sent again only with an idempotency key, with which the repeat answers with the first job.
+        The request is retried only if that cannot create two jobs: if it was never sent, or was refused with 429.
+        After a lost answer (a time-out, 500, 502, 503, 504) the scheduler may have accepted the job, so the request
+        is retried only with an idempotency key, with which the retry returns the first job.
 
-        Raises InvalidJob before anything is sent, ApiProblem when the scheduler refuses, and Unreachable, which
-        says whether the job may have been taken.
+        Raises InvalidJob before anything is sent, ApiProblem if the scheduler refuses the job, and Unreachable, which
+        states whether the job may have been accepted.
         """
         return self.submit_job(
             NewJob(
@@ -180,9 +180,9 @@ class Client(JobCalls):
         )
 
     def submit_job(self, job: NewJob, *, traceparent: str | None = None) -> Submitted:
-        """Submits a job made beforehand; promises and errors as `submit`.
+        """Submits a `NewJob`, with the guarantees and errors of `submit`.
 
-        traceparent: W3C's, of the trace that the job belongs to: its target receives it. The client does not look for one.
+        traceparent: the trace that the job belongs to (W3C Trace Context). Its target receives it. The client does not detect it.
         """
         repeatable, headers = job.idempotency_key is not None, _trace_headers(traceparent)
         body = self._call("POST", "/v1/jobs", content=encode(job.as_json()), repeatable=repeatable, headers=headers)
@@ -198,13 +198,12 @@ class Client(JobCalls):
     ) -> list[Submission]:
         """Submits any number of jobs in requests of up to 500 and below 5 MB; one result per job, in order.
 
-        No job is lost and none raises: each result is Submitted, Refused (the scheduler did not take it), or
-        Unanswered (it may have). `on_progress` is called with the results of each request. traceparent: of all of
-        them; raises InvalidJob for one that is not valid.
+        No job is lost, and no job raises an error: each result is Submitted, Refused (the scheduler did not accept it),
+        or Unanswered (it may have). `on_progress` is called with the results of each request. traceparent: the trace
+        of all jobs; raises InvalidJob if it is invalid.
 
-        A request that may have been applied is sent again only when every job in it carries an idempotency key:
-        one job without a key would be doubled. Single jobs that the scheduler was too busy for are sent again by
-        the same rule.
+        A request that may have been applied is retried only if every job in it has an idempotency key: a job without a
+        key would be duplicated. Single jobs that the scheduler was too busy for are retried by the same rule.
         """
         results: list[Submission] = []
         headers = _trace_headers(traceparent)
@@ -216,43 +215,43 @@ class Client(JobCalls):
         return results
 
     def get(self, job_id: str) -> Job:
-        """The job as it stands; raises ApiProblem (404) for an id that no job has."""
+        """Gets a job. Raises ApiProblem (404) if no job has this id."""
         return read_answer(Job.from_json, self._call("GET", path_of(job_id), repeatable=True))
 
     def cancel(self, job_id: str) -> Cancellation:
-        """Cancels the job, or asks a running attempt to stop.
+        """Cancels a job, or asks a running attempt to stop.
 
-        Raises ApiProblem: 409 with code `already_settled` or `too_late`, 404 for an id that no job has.
+        Raises ApiProblem: 409 with code `already_settled` or `too_late`, 404 if no job has this id.
         """
         return read_answer(Cancellation.from_json, self._call("DELETE", path_of(job_id), repeatable=True))
 
     def breakers(self, tenant: str, *, page_size: int = 100) -> Iterator[Breaker]:
-        """The destinations that a tenant's jobs leave alone because they fail, in order; a request for each page."""
+        """Lists the destinations of a tenant whose breaker is not closed, in order; one request per page."""
         return listed(self._call, "/v1/breakers", "breakers", Breaker, tenant=tenant, limit=page_size)
 
     def reset_breaker(self, tenant: str, destination: str) -> bool:
-        """Closes a breaker now, of a destination or of the one that a target goes to; whether it was open.
+        """Resets a breaker: closes it now. Returns whether it was open. destination: or any target at that destination.
 
-        Retried after a lost answer: then what the first request closed counts as closed before.
+        The request is retried after a lost answer. A breaker that the first request closed then counts as closed before.
         """
         content = encode({"tenant": tenant, "destination": destination})
         body = self._call("POST", "/v1/breakers:reset", content=content, repeatable=True)
         return read_answer(lambda answer: not answer["was_closed"], body)
 
     def pause(self, *, note: str = "", version: int | None = None) -> StageStatus:
-        """Lets nothing of any tenant be promoted or called until `resume`; for operators."""
+        """Pauses the stage: no job of any tenant is promoted or called until `resume`. For operators."""
         return turn_stage(self._call, "pause", note=note, version=version)
 
     def resume(self, *, note: str = "", version: int | None = None) -> StageStatus:
-        """Ends the pause of the whole stage; tenants that are paused by themselves stay so."""
+        """Resumes the stage. Tenants that are paused individually stay paused. For operators."""
         return turn_stage(self._call, "resume", note=note, version=version)
 
     def health(self) -> Health:
-        """How the stage does; for operators."""
+        """Gets the health of the stage. For operators."""
         return read_answer(Health.from_json, self._call("GET", "/v1/health", repeatable=True))
 
     def webhook_keys(self, tenant: str) -> list[WebhookKey]:
-        """The keys that a tenant's requests to HTTP targets are signed with, the current one first."""
+        """Gets the keys that sign a tenant's requests to HTTP targets, the current one first."""
         path = f"/v1/tenants/{quote(tenant, safe='')}/webhook-keys"
         body = self._call("GET", path, repeatable=True)
         return read_answer(lambda answer: [WebhookKey.from_json(key) for key in answer["keys"]], body, is_secret=True)

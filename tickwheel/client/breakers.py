@@ -11,7 +11,7 @@ BreakerState = Literal["open", "half_open"]
 
 @dataclass(frozen=True)
 class Breaker(Answer):
-    """A destination that a tenant's jobs leave alone. One without a breaker is closed: its jobs run.
+    """The breaker of a destination that a tenant's jobs do not call. A destination without one is closed: its jobs run.
 
     until: of an open one, when a job probes it; of a half-open one, the end of the lease of its probe. error_class: of
     the failure that opened it last.

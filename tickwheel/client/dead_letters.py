@@ -1,4 +1,4 @@
-"""What is asked of the scheduler about dead letters, and what it answers. Instants are aware datetimes."""
+"""The filters and values of dead letters. Instants are aware datetimes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,12 +42,12 @@ class DeadLetterFilter:
 
 
 LetterFilter = DeadLetterFilter
-"""The name of `DeadLetterFilter` before, until 1.0."""
+"""The former name of `DeadLetterFilter`, kept until 1.0."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeadLetter(Answer):
-    """What failed for good.
+    """A dead letter: a job or message that failed for good.
 
     payload, job and due_at, of its last attempt, are returned for a single dead letter, not in a list; job is what was
     submitted, of its headers only the names.
@@ -71,12 +71,12 @@ class DeadLetter(Answer):
     job: Mapping[str, Any] | None = None
     raw: str | None = None
     body: Annotated[Mapping[str, Any], Wire("")]
-    """What the scheduler answered, for a script to read."""
+    """The JSON of the scheduler's response."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Replay(Answer):
-    """What came of the replay of one letter.
+    """The result of replaying a dead letter.
 
     outcome: `replayed`, with the next attempt and when it is due; or `already_replayed`, with the job's state by now.
     """
@@ -91,7 +91,7 @@ class Replay(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class NotDone(Answer):
-    """A letter of many that stays, and why."""
+    """A dead letter that was not changed, and why."""
 
     id: str
     code: str
@@ -100,7 +100,7 @@ class NotDone(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Part(Answer):
-    """What one request, or all of them together, did to the letters of a filter.
+    """The result of one request, or of all requests together, for the dead letters of a filter.
 
     done: how many were replayed, or purged. already_replayed: whose jobs had gone on before; 0 for a purge.
     examined_until: how far back it reaches. next: where the next request begins; None at the end.
@@ -128,7 +128,7 @@ class Part(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Matches:
-    """How many letters a filter means, and the newest of them."""
+    """The number of dead letters that match a filter, and the newest of them."""
 
     matched: int
     newest: tuple[DeadLetter, ...]

@@ -11,7 +11,7 @@ from tickwheel.errors import ApiProblem
 
 @dataclass(frozen=True, kw_only=True)
 class Mark(Answer):
-    """What makes a fire differ from what its rule says: gap, fold, window, calendar, spread or jitter, and why."""
+    """A difference between a fire and its rule: gap, fold, window, calendar, spread or jitter, and why."""
 
     by: str
     reason: str
@@ -19,7 +19,7 @@ class Mark(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Fire(Answer):
-    """A fire that is to come. `local` is the same instant, with the offset of the schedule's zone at that time."""
+    """A future fire. `local` is the same instant, with the offset of the schedule's zone at that time."""
 
     at: datetime
     local: Annotated[datetime, Wire(read=datetime.fromisoformat)]
@@ -28,7 +28,7 @@ class Fire(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Difference(Answer):
-    """The next fires before and after a change that was not made."""
+    """The next fires before and after a change. The change was not made."""
 
     before: tuple[Fire, ...]
     after: tuple[Fire, ...]
@@ -36,7 +36,7 @@ class Difference(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Run(Answer):
-    """A fire that became a job; `state` is the job's, `untracked` where nothing is known of it (any more)."""
+    """A fire that became a job; `state` is the job's, `untracked` if nothing is known of it, or no longer."""
 
     fire_at: datetime
     job_id: str
@@ -52,7 +52,7 @@ def _problem_of(body: Mapping[str, Any]) -> ApiProblem:
 
 @dataclass(frozen=True, kw_only=True)
 class FireCount(Answer):
-    """How many fires a schedule has in each minute, counted from the start; or why they were not counted."""
+    """The number of fires of a schedule in each minute, counted from the start; or why they were not counted."""
 
     tenant: str = ""
     id: str = ""
@@ -62,7 +62,7 @@ class FireCount(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Backfill(Answer):
-    """Runs of a time range that has passed: how many, of which fires, and when the last of them is due.
+    """The runs of a backfill: how many, their first and last fire, and when the last run is due.
 
     `jobs` is empty for a dry run; the instants are None for an empty range. `next` is where to go on, as `after`, where the
     tenant's rate or quota left some of the range for later; else None.

@@ -13,7 +13,7 @@ HealthStatus = Literal["ok", "behind", "paused", "unknown"]
 
 @dataclass(frozen=True, kw_only=True)
 class ClassHealth(Answer):
-    """A priority. What the sweeper publishes each minute is None where it has not yet.
+    """The health of a priority. Values that the sweeper publishes each minute are None if it has not done so yet.
 
     depth: messages in its ready queue; waiting: those that wait for a worker. budget: jobs that a tick of one shard may
     promote. lag: when that was published. age: since when its oldest bucket that is not drained has been due, now.
@@ -31,7 +31,7 @@ class ClassHealth(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Listed(Answer):
-    """How many there are, and the first of them."""
+    """A number of tenants, and the first of them."""
 
     count: int
     first: tuple[str, ...]
@@ -86,7 +86,7 @@ class UnservedTenant(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Health(Answer):
-    """How the stage does.
+    """The health of a stage.
 
     status: `ok`; `behind`; `paused`, all tenants are; `unknown`, the sweeper has stopped. reasons: sentences.
     breakers: the first of those that are not closed, of all tenants; breaker_count: all of them, about. paused_since,

@@ -1,4 +1,4 @@
-"""What is asked of the scheduler and what it answers, as values that are valid from birth.
+"""The arguments and results of calls about jobs, as values that are validated on construction.
 
 Instants are aware datetimes in UTC and durations are timedeltas; numbers and strings exist only on the wire.
 """
@@ -38,7 +38,7 @@ Ring = Literal["near", "far"]
 
 @dataclass(frozen=True, kw_only=True)
 class RetryPolicy:
-    """When a failed attempt is tried again; a field left None takes the scheduler's default.
+    """When a failed attempt is retried. A field that is None takes the scheduler's default.
 
     The defaults are `decorrelated_jitter`, 5 attempts, a base of 2 s and a cap of 10 minutes. No attempt is due later
     than `max_age` after the first.
@@ -68,7 +68,7 @@ class RetryPolicy:
 
 @dataclass(frozen=True, kw_only=True)
 class Http:
-    """How an HTTP target is called, and which of its answers mean what; a field left out takes the scheduler's default.
+    """How an HTTP target is called, and how its statuses are interpreted. An omitted field takes the scheduler's default.
 
     The defaults are `POST`, success from 200 to 299, and retries for failures that may be temporary; `retry_on`
     names further statuses to try again. What `headers` hold may be secret: it is left out of the text of this value.
@@ -174,7 +174,7 @@ class NewJob(JobFields):
 
 @dataclass(frozen=True, kw_only=True)
 class Submitted(Answer):
-    """The scheduler has taken the job: it is durable and will fire at `due_at`.
+    """An accepted job: it is durable and will run at `due_at`.
 
     `replayed` says that its idempotency key had been seen before and this is the first job's answer.
     """
@@ -189,7 +189,7 @@ class Submitted(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Refused:
-    """A job of a batch that the scheduler did not take."""
+    """A job of a batch that the scheduler did not accept."""
 
     job: NewJob
     problem: ApiProblem
@@ -197,7 +197,7 @@ class Refused:
 
 @dataclass(frozen=True, kw_only=True)
 class Unanswered:
-    """A job of a batch without an answer after all retries: it may or may not have been taken."""
+    """A job of a batch without an answer after all retries: it may or may not have been accepted."""
 
     job: NewJob
     error: Unreachable | ApiProblem
@@ -208,7 +208,7 @@ Submission = Submitted | Refused | Unanswered
 
 @dataclass(frozen=True, kw_only=True)
 class Job(Answer):
-    """What is known about a job; a field is None where the scheduler has nothing to say yet."""
+    """A job and its latest attempt. A field is None if the scheduler does not know its value yet."""
 
     id: str
     tenant: str

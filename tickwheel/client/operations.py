@@ -1,4 +1,4 @@
-"""What is asked of the scheduler about many jobs at once, and what it answers. Instants are aware datetimes."""
+"""The filters and values of operations on many jobs. Instants are aware datetimes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _OVER = ("done", "stopped", "failed")
 
 @dataclass(frozen=True, kw_only=True)
 class JobFilter:
-    """Selects jobs of a tenant: all that wait and match every filter that is set.
+    """Selects jobs of a tenant: all waiting jobs that match every filter that is set.
 
     due_from: an hour ago, where it is not said; at most 14 days back. due_until: jobs due before; None for all that come.
     target: of the job, or its destination such as `https://example.com`. schedule: whose fires are selected. all: needed
@@ -53,7 +53,7 @@ class JobFilter:
 
 @dataclass(frozen=True, kw_only=True)
 class Example(Answer):
-    """A job that an operation met: matched in a dry run; or refused, and then why."""
+    """A job of an operation: a match of a dry run; or a refused job, with the reason."""
 
     job_id: str
     code: str | None = None
@@ -62,7 +62,7 @@ class Example(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Operation(Answer):
-    """An operation as it stands.
+    """An operation and its progress.
 
     share: progress, from 0 to 1. examined: rows that were read. matched: jobs that are selected, and
     waited; done: those that it was done to; refused: how many of the others, by why. examples: the first refused jobs, or of
@@ -88,14 +88,14 @@ class Operation(Answer):
     error: str | None
     parts: tuple[str, ...] | None
     body: Annotated[Mapping[str, Any], Wire("")]
-    """What the scheduler answered, for a script to read."""
+    """The JSON of the scheduler's response."""
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing will be done any more."""
+        """Whether the operation has ended."""
         return self.state in _OVER
 
     @property
     def refused_count(self) -> int:
-        """Selected jobs that were refused."""
+        """The number of selected jobs that were refused."""
         return sum(self.refused.values())

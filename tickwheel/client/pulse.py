@@ -14,7 +14,7 @@ def _milliseconds(value: float) -> timedelta:
 
 @dataclass(frozen=True, kw_only=True)
 class Lag(Answer):
-    """How late attempts began; percentiles are off by a tenth at most, and None of no attempt."""
+    """The lag of attempts. Percentiles are accurate to a tenth, and None if there was no attempt."""
 
     attempts: int
     p50: Annotated[timedelta | None, Wire("p50_ms", read=_milliseconds)]
@@ -25,7 +25,7 @@ class Lag(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Minute(Answer):
-    """What went on in a minute. elapsed: how much of it is over. started: attempts.
+    """The counts of one minute. elapsed: how much of it has passed. started: attempts.
 
     refused: by rates and quotas of tenants. promoted: jobs that left the far ring.
     """
@@ -42,17 +42,17 @@ class Minute(Answer):
     lag: Lag
 
     def rate(self, figure: str) -> float:
-        """Of a figure, a second; of a minute that has just begun, as if a second of it were over."""
+        """The rate of a count per second. A minute that has just begun counts as if one second had passed."""
         return getattr(self, figure) / max(1.0, self.elapsed.total_seconds())
 
 
 FIGURES = ("submitted", "refused", "promoted", "started", "succeeded", "retried", "failed")
-"""What is counted of a minute."""
+"""The names of the counts of a minute."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Standout(Answer):
-    """A tenant, and at least how much was its."""
+    """A tenant, and a lower bound of its count."""
 
     tenant: str
     count: int
@@ -64,7 +64,7 @@ def _by_priority(lags: Sequence[Mapping[str, Any]]) -> Mapping[str, Lag]:
 
 @dataclass(frozen=True, kw_only=True)
 class Pulse(Answer):
-    """What processes have written by now.
+    """The counts and lags that processes have written so far.
 
     minutes: the last ones, oldest first; the last of them runs. lags: by priority, of the last minutes. executions,
     failures, refusals: the tenants with the most in the last whole minute and the one that runs.
@@ -78,5 +78,5 @@ class Pulse(Answer):
 
     @property
     def last(self) -> Minute:
-        """The last whole minute."""
+        """The last complete minute."""
         return self.minutes[-2]

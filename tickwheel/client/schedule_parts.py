@@ -31,7 +31,7 @@ _WINDOW = re.compile(r"(?:(?P<days>[a-z,-]+) +)?(?P<start>\d{2}:\d{2}) *- *(?P<e
 
 @dataclass(frozen=True, kw_only=True)
 class Every:
-    """An interval of elapsed time: from start to start, `phase` after the start; or from the end of a run on."""
+    """An interval of elapsed time: from start to start, `phase` after the start; or from the end of a run."""
 
     interval: timedelta
     phase: timedelta | None = None
@@ -73,7 +73,7 @@ class Recurrence:
 
 @dataclass(frozen=True)
 class Window:
-    """Local times of day from `start` up to `end`, on the days on which it opens; an end that is not later is next day's."""
+    """Local times of day from `start` to `end` (exclusive), on its days. An end that is not later than the start is on the next day."""
 
     start: time
     end: time

@@ -1,4 +1,4 @@
-"""What is asked of the scheduler about schedules, as values that are valid from birth.
+"""The arguments and results of calls about schedules, as values that are validated on construction.
 
 Instants are aware datetimes and durations are timedeltas; local times and dates, which belong to a schedule's time zone,
 are naive. The scheduler parses expressions and zones: what is wrong with those it says itself.
@@ -44,7 +44,7 @@ Overlap = Literal["allow", "forbid", "buffer_one", "replace"]
 WindowMode = Literal["skip", "defer", "scale"]
 
 RULES = ("at", "cron", "every", "rrule", "poisson")
-"""The fields of which a schedule has exactly one."""
+"""The rules. A schedule has exactly one of them."""
 
 STANDING = frozenset(
     {
@@ -69,7 +69,7 @@ STANDING = frozenset(
 
 @dataclass(frozen=True)
 class NewSchedule(JobFields):
-    """A schedule to put: exactly one of `at`, `cron`, `every`, `rrule` and `poisson` (events a day), and a job.
+    """A schedule to create or replace: exactly one of `at`, `cron`, `every`, `rrule` and `poisson` (events a day), and a job.
 
     A field left None takes the scheduler's default. `target` and the fields of JobFields are the job's; strings in its
     payload may refer to the fire, such as `{{tickwheel.fire_time}}`.
@@ -214,7 +214,7 @@ def _skip_of(body: Mapping[str, Any]) -> tuple[str, datetime]:
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule(Answer):
-    """A schedule as it stands.
+    """A schedule: its definition and its state.
 
     `definition` is the JSON that NewSchedule.from_json reads, with a tenant and an id. `fires` became runs, `misfires`
     were late, `skips` counts those that became no run, by reason. `runs` are the last ones, newest first; a list of
@@ -239,12 +239,12 @@ class Schedule(Answer):
     failures_in_a_row: int = 0
     runs: tuple[Run, ...] = ()
     body: Annotated[Mapping[str, Any], Wire("")]
-    """What the scheduler answered, for a script to read."""
+    """The JSON of the scheduler's response."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """A schedule of many that stands there as it was asked for."""
+    """A schedule of many that was stored as requested."""
 
     asked: NewSchedule
     schedule: Schedule
@@ -252,7 +252,7 @@ class Stored:
 
 @dataclass(frozen=True, kw_only=True)
 class NotStored:
-    """A schedule of many that was refused, or got no answer after all retries: putting it again is safe."""
+    """A schedule of many that was refused, or got no answer after all retries. Storing it again is safe."""
 
     asked: NewSchedule
     error: ApiProblem | Unreachable

@@ -19,7 +19,7 @@ LIMITS = (
 
 @dataclass(frozen=True, kw_only=True)
 class StageStatus(Answer):
-    """Whether jobs run. note: why. version: grows with every change.
+    """The status of a tenant or of the stage. note: the reason. version: increases with every change.
 
     in_effect_by: from then on everything acts by the last change; None where there was none.
     """
@@ -34,7 +34,7 @@ class StageStatus(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Deletion(Answer):
-    """How far a tenant has been deleted. part: what is being deleted. deleted: rows and objects so far, by parts.
+    """The progress of a tenant's deletion. part: its current stage. deleted: rows and objects so far, by stage.
 
     ledger: "scan", or "ttl" where its rows of the ledger are left to expire.
     """
@@ -46,7 +46,7 @@ class Deletion(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleLoad(Answer):
-    """What the schedules of a tenant come to, and what they may.
+    """The load of a tenant's schedules, and its limits.
 
     count: that there are. fires_per_minute: of all that go on, each in an hour in which it fires most, about.
     """
@@ -59,7 +59,7 @@ class ScheduleLoad(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Cap(Answer):
-    """What waits for a tenant's `execution_rate`, about: None where that cannot be known just now.
+    """The approximate backlog of a tenant's `execution_rate`: None if it is currently unknown.
 
     waiting_days: how long it takes to serve them. is_exceeded_by_schedules: they fire more than it serves.
     """
@@ -72,7 +72,7 @@ class Cap(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Tenant(StageStatus):
-    """A tenant as it stands.
+    """A tenant with its status and limits.
 
     limits: in effect, by their names: numbers, rates a second, "unlimited", and the name of a priority. own_limits: which
     of them are not its plan's. principals: patterns of the ARNs that may act for it. deletion: while it is being deleted. schedules:
@@ -90,7 +90,7 @@ class Tenant(StageStatus):
 
 @dataclass(frozen=True, kw_only=True)
 class Figures(Answer):
-    """What a tenant has used, about.
+    """Approximate usage figures of a tenant.
 
     executed: attempts that were called. failed: for good. units: write units of the tables. bytes: of payloads.
     """
@@ -109,7 +109,7 @@ def _by_day(days: Sequence[Mapping[str, Any]]) -> Mapping[date, Figures]:
 
 @dataclass(frozen=True, kw_only=True)
 class Usage(Answer):
-    """What a tenant has used by UTC days, from first until last. days: those on which there was anything, in order.
+    """The usage of a tenant by UTC day, from first to last. days: those with any usage, in order.
 
     schedules: their load now; None where the stage is of a version that does not report it. cap: what waits for its
     `execution_rate`; None where it has none.

@@ -56,9 +56,9 @@ class Address(OptionSet):
 
     endpoint: Annotated[
         str | None,
-        typer.Option(help="Address of the API; else TICKWHEEL_ENDPOINT, else the local cloud.", show_default=False),
+        typer.Option(help="Address of the API. Default: TICKWHEEL_ENDPOINT, then the local cloud.", show_default=False),
     ] = None
-    region: Annotated[str | None, typer.Option(help="Region to sign for; else the address names it.")] = None
+    region: Annotated[str | None, typer.Option(help="Region to sign for. Default: the region in the address.")] = None
 
 
 @dataclass(kw_only=True)

@@ -20,7 +20,7 @@ _STYLES = {"open": "red", "half_open": "yellow"}
 
 @commands.add()
 def breakers(tenant: TenantArgument, *, api: Api) -> None:
-    """List the destinations that a tenant's jobs leave alone because they fail."""
+    """List the destinations of a tenant whose breaker is not closed."""
     found = list(api.client.breakers(tenant))
     shown = _table(found) if found else f"every breaker of {tenant} is closed"
     api.print({"breakers": [fields_of(breaker) for breaker in found]}, shown)
@@ -31,12 +31,14 @@ def reset(
     tenant: TenantArgument,
     destination: Annotated[
         str,
-        typer.Argument(metavar="DESTINATION", help="As `tickwheel breakers` lists it, or a target that goes there."),
+        typer.Argument(
+            metavar="DESTINATION", help="As listed by `tickwheel breakers`, or a target at that destination."
+        ),
     ],
     *,
     api: Api,
 ) -> None:
-    """Close a breaker now: the jobs of its destination run again."""
+    """Reset a breaker: close it now, so that jobs call its destination again."""
     was_open = api.client.reset_breaker(tenant, destination)
     breaker = f"the breaker of {tenant} for {destination}"
     was_closed = f"{breaker} was closed already; `tickwheel breakers {tenant}` lists them"

@@ -17,41 +17,44 @@ _WIDTH_OF_FILES = 100
 @commands.add()
 def cost(
     *,
-    jobs_per_day: Annotated[float, typer.Option(min=0, help="Jobs that are submitted.")],
-    schedules: Annotated[int, typer.Option(min=0, help="Schedules that are active.")] = 0,
-    fires_per_schedule_day: Annotated[float, typer.Option(min=0, help="Of each of them.")] = 1,
-    stage: Annotated[str, typer.Option(help="Of infra/stage.py: dev or prod.")] = "prod",
-    payload: Annotated[int, typer.Option(min=0, max=262_144, help="Bytes of a job, as it is stored.")] = 512,
-    batch: Annotated[float, typer.Option(min=1, max=500, help="Jobs a request.")] = 25,
-    far_share: Annotated[float, typer.Option(min=0, max=1, help="Of jobs due in more than GUARD.")] = 0.8,
-    keyed_share: Annotated[float, typer.Option(min=0, max=1, help="Of jobs with an idempotency key.")] = 0,
-    wait_days: Annotated[float, typer.Option(min=0, help="How long a far job waits, on average.")] = 1,
+    jobs_per_day: Annotated[float, typer.Option(min=0, help="Submitted jobs per day.")],
+    schedules: Annotated[int, typer.Option(min=0, help="Active schedules.")] = 0,
+    fires_per_schedule_day: Annotated[float, typer.Option(min=0, help="Fires per day of each schedule.")] = 1,
+    stage: Annotated[str, typer.Option(help="A stage in infra/stage.py: dev or prod.")] = "prod",
+    payload: Annotated[int, typer.Option(min=0, max=262_144, help="Stored size of a job in bytes.")] = 512,
+    batch: Annotated[float, typer.Option(min=1, max=500, help="Jobs per request.")] = 25,
+    far_share: Annotated[float, typer.Option(min=0, max=1, help="Share of jobs due in more than GUARD.")] = 0.8,
+    keyed_share: Annotated[float, typer.Option(min=0, max=1, help="Share of jobs with an idempotency key.")] = 0,
+    wait_days: Annotated[float, typer.Option(min=0, help="Average time that a job in the far ring waits.")] = 1,
     delivery: Annotated[str, typer.Option(help=", ".join(_DELIVERIES))] = "exactly_once",
-    retries: Annotated[float, typer.Option(min=0, help="Attempts beside the first, a job.")] = 0.02,
-    look_ups: Annotated[float, typer.Option(min=0, help="Times that a job is looked up.")] = 0.1,
-    tenants: Annotated[int, typer.Option(min=1, help="Tenants that are active.")] = 20,
+    retries: Annotated[float, typer.Option(min=0, help="Retries per job.")] = 0.02,
+    look_ups: Annotated[float, typer.Option(min=0, help="Look-ups per job.")] = 0.1,
+    tenants: Annotated[int, typer.Option(min=1, help="Active tenants.")] = 20,
     fill: Annotated[
         float | None,
         typer.Option(
-            min=1, max=10, help="Messages in a worker's batch; else those of a second, 1 to 10.", show_default=False
+            min=1,
+            max=10,
+            help="Messages in a worker's batch. Default: those of one second, 1 to 10.",
+            show_default=False,
         ),
     ] = None,
-    target_ms: Annotated[float, typer.Option(min=0, help="Assumed: how long a batch waits for its targets.")] = 100,
-    batch_ms: Annotated[float, typer.Option(min=0, help="Assumed: what a batch takes beside that.")] = 30,
-    tick_ms: Annotated[float, typer.Option(min=0, help="Assumed: a tick in which nothing comes due.")] = 50,
-    pollers: Annotated[int, typer.Option(min=1, help="Assumed: of an event source with nothing to do.")] = 2,
+    target_ms: Annotated[float, typer.Option(min=0, help="Assumed time that a batch waits for its targets.")] = 100,
+    batch_ms: Annotated[float, typer.Option(min=0, help="Assumed remaining time of a batch.")] = 30,
+    tick_ms: Annotated[float, typer.Option(min=0, help="Assumed time of a tick in which nothing comes due.")] = 50,
+    pollers: Annotated[int, typer.Option(min=1, help="Assumed pollers of an idle event source.")] = 2,
     traced: Annotated[
-        float, typer.Option(min=0, max=1, help="Assumed: share of invocations that X-Ray samples.")
+        float, typer.Option(min=0, max=1, help="Assumed share of invocations that X-Ray samples.")
     ] = 0.05,
     rare: Annotated[
-        float, typer.Option(min=0, max=1, help="Assumed: share of executions that meet any one kind of trouble.")
+        float, typer.Option(min=0, max=1, help="Assumed share of executions with any one kind of trouble.")
     ] = 0.001,
     picture: Annotated[
-        Path | None, typer.Option(help="Also draw cost against jobs a day, as PNG.", show_default=False)
+        Path | None, typer.Option(help="Also plot the cost against the jobs per day, as PNG.", show_default=False)
     ] = None,
     output: Output,
 ) -> None:
-    """Itemise a month of a stage, from measured units and list prices, beside EventBridge Scheduler."""
+    """Estimate the monthly cost of a stage from measured units and list prices, compared with EventBridge Scheduler."""
     if delivery not in _DELIVERIES:
         usage(f"--delivery is {delivery!r}: choose from {', '.join(_DELIVERIES)}")
     costs = _Costs()
@@ -91,16 +94,16 @@ class _Costs:
     """What only a checkout has: the figures of its benchmarks, its prices and its stages."""
 
     def __init__(self) -> None:
-        names = ("bench.cost", "bench.cost_inputs", "infra.stage", "bench.cost_report")
-        reason = "a bill is made of its benchmarks and its stages"
-        _, (self._cost, self._inputs, self._stage, self.report) = modules_of_checkout(*names, reason=reason)
+        names = ("bench.cost_terms", "bench.cost_inputs", "infra.stage", "bench.cost_report")
+        reason = "the estimate uses its benchmarks and its stages"
+        _, (self._terms, self._inputs, self._stage, self.report) = modules_of_checkout(*names, reason=reason)
 
     def model(self, stage: str, assumed: dict[str, Any]) -> Any:
         try:
             found = self._stage.Stage.named(stage)
         except self._stage.InvalidStage as error:
             usage(str(error))
-        return self._inputs.model_of(found, self._cost.Assumed(**assumed))
+        return self._inputs.model_of(found, self._terms.Assumed(**assumed))
 
     def workload(self, **options: Any) -> Any:
-        return self._cost.Workload(**options)
+        return self._terms.Workload(**options)

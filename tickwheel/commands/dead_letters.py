@@ -23,7 +23,7 @@ from tickwheel.commands.terminal import REFUSED, error_console, explain, progres
 from tickwheel.errors import ApiProblem, InvalidRequest
 from tickwheel.screens.dead_letters import dead_letter_table, dead_letters_table
 
-group = commands.group("dead-letters", about="Look at what failed for good, and replay or purge it.")
+group = commands.group("dead-letters", about="List, replay and purge dead letters: jobs that failed for good.")
 
 
 def parse_past(text: str, *, now: datetime | None = None) -> datetime:
@@ -35,12 +35,14 @@ def parse_past(text: str, *, now: datetime | None = None) -> datetime:
 
 past_option = option_of(parse_past)
 
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="As `dead-letters list` shows it.")]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="As listed by `dead-letters list`.")]
 IdsArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="[ID]...", help="Letters; or give --tenant for all that match.")
+    list[str] | None, typer.Argument(metavar="[ID]...", help="Dead letters. Or use --tenant for all that match.")
 ]
-TenantOption = Annotated[str | None, typer.Option(help="Owner of the jobs; ? for what Tickwheel did not write.")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Count and show what matches; change nothing.")]
+TenantOption = Annotated[
+    str | None, typer.Option(help="Tenant of the jobs, or ? for messages that Tickwheel did not write.")
+]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Count and show the matches; change nothing.")]
 
 
 @dataclass(kw_only=True)
@@ -49,14 +51,17 @@ class FilterOptions(OptionSet):
 
     since: Annotated[
         datetime | None,
-        typer.Option(parser=past_option, help="RFC 3339, or how long ago: 2h. Else a day before --until."),
+        typer.Option(parser=past_option, help="RFC 3339, or how long ago: 2h. Default: a day before --until."),
     ] = None
     until: Annotated[
-        datetime | None, typer.Option(parser=past_option, help="Letters before; RFC 3339, or how long ago. Else now.")
+        datetime | None,
+        typer.Option(
+            parser=past_option, help="Dead letters before this time; RFC 3339, or how long ago. Default: now."
+        ),
     ] = None
     target: TargetOption = None
-    error_class: Annotated[str | None, typer.Option(help="Such as timeout.")] = None
-    schedule: Annotated[str | None, typer.Option(help="Id of the schedule whose fires failed.")] = None
+    error_class: Annotated[str | None, typer.Option(help="Error class such as timeout.")] = None
+    schedule: Annotated[str | None, typer.Option(help="Id of the schedule that the jobs were fires of.")] = None
     tag: TagOption = None
 
     def of(self, tenant: str) -> DeadLetterFilter:
@@ -69,10 +74,10 @@ class FilterOptions(OptionSet):
 
 @group.add("list")
 def list_dead_letters(
-    tenant: Annotated[str, typer.Option(help="Owner of the jobs; ? for what Tickwheel did not write.")],
+    tenant: Annotated[str, typer.Option(help="Tenant of the jobs, or ? for messages that Tickwheel did not write.")],
     *,
     selection: FilterOptions,
-    limit: Annotated[int, typer.Option(min=1, help="How many are shown, newest first.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, help="Number to show, newest first.")] = 50,
     api: Api,
 ) -> None:
     """List dead letters, newest first."""
@@ -95,11 +100,11 @@ def replay(
     *,
     tenant: TenantOption = None,
     selection: FilterOptions,
-    rate: Annotated[float | None, typer.Option(help="Jobs a second; else all at once.")] = None,
+    rate: Annotated[float | None, typer.Option(help="Jobs per second. Default: all at once.")] = None,
     dry_run: DryRunOption = False,
     api: Api,
 ) -> None:
-    """Run jobs that have failed for good again: those of the letters named, or all that match."""
+    """Replay dead letters: run their jobs again. Select them by id, or by filter."""
     matching = _matching(letter_ids, tenant, selection, {"--rate": rate, "--dry-run": dry_run})
     calls = api.client.dead_letters
     if matching is None:
@@ -122,13 +127,13 @@ def purge(
     tenant: TenantOption = None,
     selection: FilterOptions,
     dry_run: DryRunOption = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Skip the confirmation.")] = False,
     api: Api,
 ) -> None:
-    """Forget dead letters and their payloads: those named, or all that match. They cannot be brought back."""
+    """Purge dead letters and their payloads. Select them by id, or by filter. This cannot be undone."""
     matching = _matching(letter_ids, tenant, selection, {"--dry-run": dry_run})
     if api.as_json and not yes and not dry_run:
-        usage("--json cannot ask: add --yes to purge, or --dry-run to count")
+        usage("--json cannot ask for confirmation: add --yes to purge, or --dry-run to count")
     calls = api.client.dead_letters
     if matching is None:
         ids = letter_ids or []
@@ -157,7 +162,7 @@ def _matching(
     """The filter; None where letters are named. Both or neither is wrong usage."""
     if not letter_ids:
         if tenant is None:
-            usage("name letters by their ids, or give --tenant and what else they have in common")
+            usage("select dead letters by their ids, or by --tenant and other filters")
         return selection.of(tenant)
     options = {
         "--tenant": tenant,
@@ -166,7 +171,7 @@ def _matching(
     }
     given = [name for name, value in options.items() if value]
     if given:
-        usage(f"ids name the letters already; leave {', '.join(given)} out, or the ids")
+        usage(f"ids cannot be combined with {', '.join(given)}: use one or the other")
     return None
 
 
@@ -209,7 +214,7 @@ def _show_replay(letter_id: str, outcome: Replay) -> None:
     if outcome.due_at is not None:
         typer.echo(f"replayed {letter_id}: attempt {outcome.attempt} is due at {format_instant(outcome.due_at)}")
     else:
-        typer.echo(f"replayed before {letter_id}: its job is {outcome.state}")
+        typer.echo(f"already replayed {letter_id}: its job is {outcome.state}")
 
 
 def _replay_json(outcome: Replay) -> dict[str, Any]:
@@ -221,7 +226,7 @@ def _replay_json(outcome: Replay) -> dict[str, Any]:
 
 def _show_matches(matches: Matches, api: Api) -> None:
     newest = matches.newest
-    more = f", of which these are the newest {len(newest)}" if matches.matched > len(newest) else ""
+    more = f"; these are the newest {len(newest)}" if matches.matched > len(newest) else ""
     body = {"matched": matches.matched, "dead_letters": [letter.body for letter in newest]}
     api.print(body, dead_letters_table(newest), f"{matches.matched} match{more}")
 
@@ -234,7 +239,7 @@ def _show_part(part: Part, word: str, api: Api) -> None:
     else:
         for each in part.failed:
             error_console().print(f"[red]{escape(each.id)}[/red]: {escape(each.detail)}", soft_wrap=True)
-        before = f", {part.already_replayed} replayed before" if part.already_replayed else ""
+        before = f", {part.already_replayed} already replayed" if part.already_replayed else ""
         typer.echo(f"{word} {part.done} of {part.matched}{before}, failed {len(part.failed)}")
     if part.failed:
         raise typer.Exit(REFUSED)

@@ -24,21 +24,25 @@ _local = option_of(parse_local)
 class RuleOptions(OptionSet):
     """When a schedule fires."""
 
-    panel = "When it fires (one of them)"
+    panel = "Rule (exactly one)"
 
-    cron: Annotated[str | None, typer.Option(help="Five fields, or a macro such as @daily.")] = None
-    every: Annotated[timedelta | None, duration("90, 90s, 5m, 2h, 1d or PT1M30S.")] = None
-    at: Annotated[datetime | None, instant("Once: RFC 3339 with an offset.")] = None
-    rrule: Annotated[str | None, typer.Option(help="RFC 5545, such as FREQ=MONTHLY;BYDAY=-1FR.")] = None
-    poisson: Annotated[float | None, typer.Option(help="Random events, so many a day.")] = None
+    cron: Annotated[str | None, typer.Option(help="Cron expression of five fields, or a macro such as @daily.")] = None
+    every: Annotated[timedelta | None, duration("Interval: 90, 90s, 5m, 2h, 1d or PT1M30S.")] = None
+    at: Annotated[datetime | None, instant("Fire once at this time; RFC 3339 with an offset.")] = None
+    rrule: Annotated[str | None, typer.Option(help="Recurrence rule of RFC 5545, such as FREQ=MONTHLY;BYDAY=-1FR.")] = (
+        None
+    )
+    poisson: Annotated[float | None, typer.Option(help="Random fires; the average number per day.")] = None
     starts_at: Annotated[
-        datetime | None, typer.Option(parser=_local, help="First occurrence of --rrule, a local time.")
+        datetime | None, typer.Option(parser=_local, help="First occurrence of --rrule, as a local time.")
     ] = None
-    phase: Annotated[timedelta | None, duration("So long after each multiple of --every.")] = None
-    from_end: Annotated[bool, typer.Option("--from-end", help="--every from the end of a run on.")] = False
-    timezone: Annotated[str | None, typer.Option(help="IANA name, such as Europe/Berlin; else UTC.")] = None
-    gap: Annotated[str | None, typer.Option(help="Skipped local times: next_valid or skip.")] = None
-    fold: Annotated[str | None, typer.Option(help="Repeated local times: first, second or both.")] = None
+    phase: Annotated[timedelta | None, duration("Offset from each multiple of --every.")] = None
+    from_end: Annotated[bool, typer.Option("--from-end", help="Measure --every from the end of a run.")] = False
+    timezone: Annotated[str | None, typer.Option(help="IANA time zone name, such as Europe/Berlin. Default: UTC.")] = (
+        None
+    )
+    gap: Annotated[str | None, typer.Option(help="What to do with skipped local times: next_valid or skip.")] = None
+    fold: Annotated[str | None, typer.Option(help="Which of repeated local times fires: first, second or both.")] = None
 
     def as_json(self) -> dict[str, Any]:
         """Its options, as the API takes them."""
@@ -63,11 +67,15 @@ class CalendarOptions(OptionSet):
     """Dates on which a schedule does not fire."""
 
     exclude: Annotated[
-        list[date] | None, typer.Option(parser=_date, metavar="DATE", help="A date without fires; may be given again.")
+        list[date] | None, typer.Option(parser=_date, metavar="DATE", help="A date without fires. Repeatable.")
     ] = None
-    holidays: Annotated[list[str] | None, typer.Option(help="DE, DE-BY, US, NYSE; may be given again.")] = None
+    holidays: Annotated[
+        list[str] | None, typer.Option(help="Holidays without fires, such as DE, DE-BY, US or NYSE. Repeatable.")
+    ] = None
     weekends: Annotated[bool, typer.Option("--weekends", help="No fires on Saturdays and Sundays.")] = False
-    roll: Annotated[str | None, typer.Option(help="Fires of such dates: before, after or skip.")] = None
+    roll: Annotated[str | None, typer.Option(help="Where to shift fires on excluded dates: before, after or skip.")] = (
+        None
+    )
 
     def as_json(self) -> dict[str, Any]:
         """Its options, as the API takes them."""
@@ -78,19 +86,23 @@ class CalendarOptions(OptionSet):
 class MoveOptions(OptionSet):
     """What moves and bounds the fires of a schedule."""
 
-    panel = "What moves and bounds its fires"
+    panel = "Windows, calendar and limits"
 
     window: Annotated[
         list[Window] | None,
-        typer.Option(parser=_window, metavar="WINDOW", help="'mon-fri 09:00-17:00'; may be given again."),
+        typer.Option(
+            parser=_window, metavar="WINDOW", help="When it may fire, such as 'mon-fri 09:00-17:00'. Repeatable."
+        ),
     ] = None
-    window_mode: Annotated[str | None, typer.Option(help="Fires outside: skip, defer, or scale (poisson).")] = None
+    window_mode: Annotated[
+        str | None, typer.Option(help="What to do with fires outside the windows: skip, defer, or scale (poisson).")
+    ] = None
     calendar: CalendarOptions
-    spread: Annotated[timedelta | None, duration("A constant delay below this.")] = None
-    jitter: Annotated[timedelta | None, duration("A delay below this, another each time.")] = None
-    start: Annotated[datetime | None, instant("No fire before.")] = None
-    end: Annotated[datetime | None, instant("No fire from then on.")] = None
-    max_runs: Annotated[int | None, typer.Option(help="No fire after so many.")] = None
+    spread: Annotated[timedelta | None, duration("Upper bound of a constant delay.")] = None
+    jitter: Annotated[timedelta | None, duration("Upper bound of a random delay for each fire.")] = None
+    start: Annotated[datetime | None, instant("No fire before this time.")] = None
+    end: Annotated[datetime | None, instant("No fire at or after this time.")] = None
+    max_runs: Annotated[int | None, typer.Option(help="Number of fires after which the schedule ends.")] = None
 
     def as_json(self) -> dict[str, Any]:
         """Its options, as the API takes them."""
@@ -102,15 +114,20 @@ class MoveOptions(OptionSet):
 class RunOptions(OptionSet):
     """What the runs of a schedule do."""
 
-    panel = "What its runs do"
+    panel = "Missed fires and overlapping runs"
 
-    misfire: Annotated[str | None, typer.Option(help="Missed fires: fire_all, coalesce or skip.")] = None
-    max_lateness: Annotated[timedelta | None, duration("Later fires are dropped.")] = None
+    misfire: Annotated[str | None, typer.Option(help="What to do with missed fires: fire_all, coalesce or skip.")] = (
+        None
+    )
+    max_lateness: Annotated[timedelta | None, duration("Drop fires that are later than this.")] = None
     overlap: Annotated[
-        str | None, typer.Option(help=f"While the last run goes on: {', '.join(get_args(Overlap))}.")
+        str | None,
+        typer.Option(help=f"What to do while the previous run has not ended: {', '.join(get_args(Overlap))}."),
     ] = None
-    pause_after_failures: Annotated[int | None, typer.Option(help="Pause after so many in a row.")] = None
-    history: Annotated[int | None, typer.Option(help="How many runs are remembered.")] = None
+    pause_after_failures: Annotated[
+        int | None, typer.Option(help="Number of consecutive failures after which to pause.")
+    ] = None
+    history: Annotated[int | None, typer.Option(help="Number of runs to keep in the history.")] = None
 
     def as_json(self) -> dict[str, Any]:
         """Its options, as the API takes them."""
@@ -139,7 +156,7 @@ def patch_of(changes: dict[str, Any], unset: Sequence[str] | None, *, example: s
     for path in unset or ():
         _unset(changes, path)
     if not changes:
-        usage(f"nothing is to be changed: name an option such as {example}, or --unset FIELD")
+        usage(f"nothing to change: use an option such as {example}, or --unset FIELD")
     return changes
 
 

@@ -34,16 +34,22 @@ Count = Callable[[timedelta | None], Sequence[FireCount]]
 @commands.add()
 def herd(
     *,
-    tenant: Annotated[str | None, typer.Option(help="Whose schedules.", show_default=False)] = None,
+    tenant: Annotated[str | None, typer.Option(help="Tenant of the schedules.", show_default=False)] = None,
     file: Annotated[
-        Path | None, typer.Option(help="Instead: a schedule per line, as for import.", show_default=False)
+        Path | None,
+        typer.Option(
+            help="JSON Lines file with one schedule per line, as for import. Instead of --tenant.", show_default=False
+        ),
     ] = None,
-    hours: Annotated[int, typer.Option(min=1, max=48, help="How far ahead.")] = 24,
-    start: Annotated[datetime | None, instant("From when on, RFC 3339; else now.")] = None,
+    hours: Annotated[int, typer.Option(min=1, max=48, help="Number of hours to look ahead.")] = 24,
+    start: Annotated[datetime | None, instant("Start of the hours to look at; RFC 3339. Default: now.")] = None,
     target: Annotated[
-        float | None, typer.Option(min=1, help=f"Fires a minute at most; else {USUAL_TARGET:g} times the mean.")
+        float | None,
+        typer.Option(min=1, help=f"Highest fires per minute to aim for. Default: {USUAL_TARGET:g} times the mean."),
     ] = None,
-    png: Annotated[Path | None, typer.Option(help="Write a picture to this file; needs the extra `picture`.")] = None,
+    png: Annotated[
+        Path | None, typer.Option(help="Write a picture to this file. Requires the extra `picture`.")
+    ] = None,
     api: Api,
 ) -> None:
     """Show how many jobs fire in each minute, and suggest a spread. Changes nothing."""
@@ -67,7 +73,7 @@ def herd(
     else:
         _show(before, suggestion, target=limit)
         if png is not None:
-            error_console().print(f"the picture is {escape(str(png))}", soft_wrap=True)
+            error_console().print(f"wrote the picture to {escape(str(png))}", soft_wrap=True)
 
 
 def _read(file: Path) -> Sequence[NewSchedule]:
@@ -106,7 +112,7 @@ def _counting(
 
 
 def _draw(file: Path, before: Load, suggestion: Suggestion | None, *, target: float) -> None:
-    loads = [("as it is", before)]
+    loads = [("current", before)]
     if suggestion is not None:
         loads.append((f"with a spread of {_short(suggestion.spread)}", suggestion.load))
     try:
@@ -121,13 +127,13 @@ def _show(before: Load, suggestion: Suggestion | None, *, target: float) -> None
     typer.echo(
         f"{len(before.counted)} schedules, {before.total} fires in {before.hours} hours from {_minute(before)}\n"
     )
-    typer.echo(f"as it is: at most {before.peak} fires in a minute, {before.mean:.1f} on average")
+    typer.echo(f"current: at most {before.peak} fires in a minute, {before.mean:.1f} on average")
     _print_plot(console, before, peak=before.peak, width=width, style="red")
     typer.echo("\nthe fullest minutes")
     for each in before.worst():
         typer.echo(f"  {each.at:%H:%M}  {each.count:>6}  {_named(each)}")
     if suggestion is None:
-        typer.echo(f"\nno minute has more than {target:g}: no spread is needed")
+        typer.echo(f"\nno minute has more than {target:g} fires: no spread is needed")
     else:
         load = suggestion.load
         typer.echo(

@@ -15,13 +15,15 @@ from tickwheel.commands.options import Header, duration, header_option, headers_
 class RetryOptions(OptionSet):
     """When a failed attempt is tried again."""
 
-    retry_strategy: Annotated[str | None, typer.Option(help="exponential, fixed, linear or decorrelated_jitter.")] = (
+    retry_strategy: Annotated[
+        str | None, typer.Option(help="Backoff: exponential, fixed, linear or decorrelated_jitter.")
+    ] = None
+    retry_attempts: Annotated[int | None, typer.Option(help="Highest number of attempts, including the first.")] = None
+    retry_base: Annotated[timedelta | None, duration("Wait before the first retry.")] = None
+    retry_cap: Annotated[timedelta | None, duration("Longest wait between attempts.")] = None
+    retry_max_age: Annotated[timedelta | None, duration("No attempt is due later than this after the first one.")] = (
         None
     )
-    retry_attempts: Annotated[int | None, typer.Option(help="Attempts in all.")] = None
-    retry_base: Annotated[timedelta | None, duration("First wait.")] = None
-    retry_cap: Annotated[timedelta | None, duration("Longest wait.")] = None
-    retry_max_age: Annotated[timedelta | None, duration("No attempt later than this after the first.")] = None
 
     def as_json(self) -> dict[str, Any]:
         """Its options, as the API takes them."""
@@ -32,16 +34,16 @@ class RetryOptions(OptionSet):
 class HttpOptions(OptionSet):
     """How an HTTP target is called."""
 
-    http_method: Annotated[str | None, typer.Option(help="POST, PUT, PATCH, DELETE or GET.")] = None
+    http_method: Annotated[str | None, typer.Option(help="HTTP method: POST, PUT, PATCH, DELETE or GET.")] = None
     header: Annotated[
         list[Header] | None,
-        typer.Option(parser=header_option, metavar="NAME=VALUE", help="A header; may be given again."),
+        typer.Option(parser=header_option, metavar="NAME=VALUE", help="A header. Repeatable."),
     ] = None
     http_success: Annotated[
-        list[int] | None, typer.Option(metavar="STATUS", help="A status that means success; may be given again.")
+        list[int] | None, typer.Option(metavar="STATUS", help="A status that means success. Repeatable.")
     ] = None
     http_retry_on: Annotated[
-        list[int] | None, typer.Option(metavar="STATUS", help="A status to try again; may be given again.")
+        list[int] | None, typer.Option(metavar="STATUS", help="A status to retry. Repeatable.")
     ] = None
 
     def as_json(self) -> dict[str, Any]:
@@ -60,21 +62,25 @@ class HttpOptions(OptionSet):
 class JobOptions(OptionSet):
     """A job, but for whose it is and when it runs."""
 
-    panel = "The job"
+    panel = "Job options"
 
-    target: Annotated[str | None, typer.Option(help="https://..., handler:NAME or an ARN")] = None
-    payload: Annotated[str | None, typer.Option(help="JSON, or @FILE that holds it.", show_default=False)] = None
-    priority: Annotated[str | None, typer.Option(help="critical, high, normal or low.")] = None
-    delivery: Annotated[str | None, typer.Option(help="exactly_once, at_least_once or at_most_once.")] = None
-    precision: Annotated[str | None, typer.Option(help="default or exact.")] = None
+    target: Annotated[str | None, typer.Option(help="https://..., handler:NAME or an ARN.")] = None
+    payload: Annotated[str | None, typer.Option(help="JSON, or @FILE to read it from a file.", show_default=False)] = (
+        None
+    )
+    priority: Annotated[str | None, typer.Option(help="Priority: critical, high, normal or low.")] = None
+    delivery: Annotated[
+        str | None, typer.Option(help="Delivery guarantee: exactly_once, at_least_once or at_most_once.")
+    ] = None
+    precision: Annotated[str | None, typer.Option(help="Precision: default or exact.")] = None
     retry: RetryOptions
-    timeout: Annotated[timedelta | None, duration("Limit of one attempt.")] = None
-    expires_after: Annotated[timedelta | None, duration("Do not run later than this after its time.")] = None
+    timeout: Annotated[timedelta | None, duration("Timeout of one attempt.")] = None
+    expires_after: Annotated[timedelta | None, duration("Do not run the job later than this after its time.")] = None
     http: HttpOptions
     asynchronous: Annotated[
-        bool, typer.Option("--asynchronous", help="Start a Lambda function without waiting for its answer.")
+        bool, typer.Option("--asynchronous", help="Invoke a Lambda function without waiting for its result.")
     ] = False
-    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="A label of the job; may be given again.")] = None
+    tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="A label of the job. Repeatable.")] = None
 
     def as_json(self) -> dict[str, Any]:
         """Its options, as the API takes them."""

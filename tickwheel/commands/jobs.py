@@ -14,18 +14,18 @@ from tickwheel.commands.registry import commands
 from tickwheel.commands.terminal import usage
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID")]
-FenceOption = Annotated[int, typer.Option(min=1, help="That the attempt was given.", show_default=False)]
+FenceOption = Annotated[int, typer.Option(min=1, help="The fence of the attempt.", show_default=False)]
 
 
 @commands.add()
 def get(job_id: IdArgument, *, api: Api) -> None:
-    """Show a job as it stands."""
+    """Show a job."""
     api.print_fields(api.client.get(job_id))
 
 
 @commands.add()
 def cancel(job_id: IdArgument, *, api: Api) -> None:
-    """Cancel a job; a running attempt is asked to stop."""
+    """Cancel a job. A running attempt is asked to stop."""
     cancellation = api.client.cancel(job_id)
     is_running = f"an attempt of {cancellation.id} is running; it was asked to stop"
     shown = f"cancelled {cancellation.id}" if cancellation.state == "cancelled" else is_running
@@ -34,7 +34,7 @@ def cancel(job_id: IdArgument, *, api: Api) -> None:
 
 @commands.add()
 def run_now(job_id: IdArgument, *, api: Api) -> None:
-    """Run a job that waits in the far ring, or its next attempt, now."""
+    """Run a job in the far ring, or its next attempt, now."""
     api.print_fields(api.client.run_now(job_id))
 
 
@@ -42,13 +42,13 @@ def run_now(job_id: IdArgument, *, api: Api) -> None:
 def reschedule(
     job_id: IdArgument,
     *,
-    at: Annotated[datetime | None, instant("RFC 3339 with an offset: 2030-01-31T09:00:00Z.")] = None,
-    delay: Annotated[timedelta | None, duration("90, 90s, 5m, 2h, 1d or PT1M30S.", "--in")] = None,
+    at: Annotated[datetime | None, instant("New time; RFC 3339 with an offset: 2030-01-31T09:00:00Z.")] = None,
+    delay: Annotated[timedelta | None, duration("New delay from now: 90, 90s, 5m, 2h, 1d or PT1M30S.", "--in")] = None,
     api: Api,
 ) -> None:
-    """Give a job that waits another time; it goes on under a new id."""
+    """Reschedule a waiting job. It continues under a new id."""
     if (at is None) == (delay is None):
-        usage("another time is needed: --at 2030-01-31T09:00:00Z, or --in 2h")
+        usage("a new time is required: --at 2030-01-31T09:00:00Z, or --in 2h")
     api.print_fields(api.client.reschedule(job_id, run_at=at, delay=delay))
 
 
@@ -59,18 +59,20 @@ def edit(
     options: Annotated[JobOptions, Without(("delivery",))],
     unset_fields: Annotated[
         list[str] | None,
-        typer.Option("--unset", help="Give a field, such as payload or http.headers.X-Team, its usual value."),
+        typer.Option(
+            "--unset", help="Reset a field, such as payload or http.headers.X-Team, to its default. Repeatable."
+        ),
     ] = None,
     api: Api,
 ) -> None:
-    """Change what the options name of a job that waits, and leave the rest; it goes on under a new id."""
+    """Update the given fields of a waiting job. It continues under a new id."""
     changes = patch_of(options.as_json(), unset_fields, example="--timeout 10s")
     api.print_fields(api.client.edit(job_id, changes))
 
 
 @commands.add("explain")
 def explain_job(job_id: IdArgument, *, api: Api) -> None:
-    """Tell why a job has not run yet, or what became of it."""
+    """Explain why a job has not run yet, or how it ended."""
     api.print_fields(api.client.explain(job_id))
 
 
@@ -79,10 +81,12 @@ def heartbeat(
     job_id: IdArgument,
     *,
     fence: FenceOption,
-    lease: Annotated[timedelta | None, duration("1 s to 12 h; else the job's timeout and 5 s.")] = None,
+    lease: Annotated[
+        timedelta | None, duration("Length of the lease, 1 s to 12 h. Default: the job's timeout plus 5 s.")
+    ] = None,
     api: Api,
 ) -> None:
-    """Extend the lease of an attempt whose target answered 202."""
+    """Renew the lease of an attempt whose target answered 202."""
     api.print_fields(api.client.heartbeat(job_id, fence=fence, lease=lease))
 
 
@@ -91,10 +95,12 @@ def complete(
     job_id: IdArgument,
     *,
     fence: FenceOption,
-    result: Annotated[str | None, typer.Option(help="JSON, or @FILE that holds it.", show_default=False)] = None,
+    result: Annotated[
+        str | None, typer.Option(help="JSON, or @FILE to read it from a file.", show_default=False)
+    ] = None,
     api: Api,
 ) -> None:
-    """Tell that the target of an attempt has taken the job."""
+    """Complete an attempt: report that its target has succeeded."""
     value = None if result is None else read_json("--result", result)
     api.print_fields(api.client.complete(job_id, fence=fence, result=value))
 
@@ -104,11 +110,11 @@ def fail(
     job_id: IdArgument,
     *,
     fence: FenceOption,
-    error: Annotated[str, typer.Option(help="For whoever looks at the job.", show_default=False)],
-    permanent: Annotated[bool, typer.Option("--permanent", help="Another attempt cannot help.")] = False,
-    retry_after: Annotated[timedelta | None, duration("No attempt before this is of any use.")] = None,
+    error: Annotated[str, typer.Option(help="The error message. It is shown with the job.", show_default=False)],
+    permanent: Annotated[bool, typer.Option("--permanent", help="Do not retry the job.")] = False,
+    retry_after: Annotated[timedelta | None, duration("Shortest wait before the next attempt.")] = None,
     api: Api,
 ) -> None:
-    """Tell that the target of an attempt has failed."""
+    """Fail an attempt: report that its target has failed."""
     ended = api.client.fail(job_id, fence=fence, error=error, permanent=permanent, retry_after=retry_after)
     api.print_fields(ended)

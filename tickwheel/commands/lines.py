@@ -81,7 +81,7 @@ def parse_line(line: Line, read: Callable[[Any], T], error: type[InvalidRequest]
 
 def interrupted(lines: Iterable[Line]) -> list[Failed]:
     """Lines whose answers nobody waited for."""
-    error = TickwheelError("interrupted before its answer came")
+    error = TickwheelError("interrupted before the response arrived")
     return [Failed(line, error) for line in lines]
 
 
@@ -141,11 +141,11 @@ def _show_account(account: Account[Any], kept: Mapping[str, Path], words: Words)
     typer.echo(summary + (f", unanswered {len(account.unanswered)}" if account.unanswered else ""))
     if "refused" in kept:
         errors.print(
-            f"refused lines are in {escape(str(kept['refused']))}: mend and {words.verb} that file", soft_wrap=True
+            f"refused lines are in {escape(str(kept['refused']))}: correct and {words.verb} that file", soft_wrap=True
         )
     if "unanswered" in kept:
         errors.print(
-            f"lines without an answer are in {escape(str(kept['unanswered']))}: they may have been taken, so {words.verb} that "
-            "file again only if its jobs carry an idempotency_key",
+            f"lines without an answer are in {escape(str(kept['unanswered']))}: they may have been accepted, so {words.verb} that "
+            "file again only if its jobs have an idempotency_key",
             soft_wrap=True,
         )

@@ -17,16 +17,16 @@ from tickwheel.local.stack import down as stop
 from tickwheel.local.stack import up as start
 from tickwheel.local.state import Running, read_running
 
-group = commands.group("local", about="The local cloud: the real stacks on this machine.")
+group = commands.group("local", about="Run the local cloud: the real stacks on this machine.")
 
 
 @group.add()
 def up(
     *,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show what the CDK CLI prints.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the output of the CDK CLI.")] = False,
     output: Output,
 ) -> None:
-    """Start the local cloud and deploy to it; it stays until `tickwheel local down`."""
+    """Start the local cloud and deploy to it. It runs until `tickwheel local down`."""
     errors = error_console()
     if verbose:
         running = start(progress=lambda line: errors.print(escape(line), soft_wrap=True, highlight=False))
@@ -35,14 +35,14 @@ def up(
             running = start(progress=lambda line: status.update(escape(line[: max(20, errors.width - 4)])))
     output.print(
         _as_json(running),
-        f"The local cloud runs.\n\n  API endpoint  {running.api_endpoint}\n  log           {running.log}\n",
+        f"The local cloud is running.\n\n  API endpoint  {running.api_endpoint}\n  log           {running.log}\n",
         f"{_examples(running)}\n\nStop it with `tickwheel local down`.",
     )
 
 
 @group.add()
 def down(*, output: Output) -> None:
-    """Stop the local cloud with everything in it."""
+    """Stop the local cloud and delete everything in it."""
     stopped = stop()
     shown = "the local cloud has stopped" if stopped else "the local cloud was not running"
     output.print({"stopped": stopped is not None}, shown)
@@ -50,7 +50,7 @@ def down(*, output: Output) -> None:
 
 @group.add()
 def status(*, output: Output) -> None:
-    """Say whether the local cloud runs, and where; exits with 1 when it does not."""
+    """Show whether and where the local cloud runs. Exit code 1: it does not run."""
     running = read_running(find_checkout())
     healthy = running is not None and answers(running.port)
     body = {"running": running is not None, "answers": healthy, **(_as_json(running) if running else {})}
@@ -61,7 +61,7 @@ def status(*, output: Output) -> None:
 
 def _status_text(running: Running | None, *, healthy: bool) -> str:
     if running is None:
-        return "the local cloud does not run; start it with `tickwheel local up`"
+        return "the local cloud is not running; start it with `tickwheel local up`"
     deployed = running.api_endpoint or "nothing deployed yet; run `tickwheel local up`"
     return (
         f"the local cloud {'runs' if healthy else 'does not answer'} on port {running.port} (pid {running.pid})\n"

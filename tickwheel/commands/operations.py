@@ -43,14 +43,16 @@ shift_option = option_of(parse_shift)
 _WORDS = {
     "cancel": ("cancelling", "cancelled"),
     "reschedule": ("rescheduling", "rescheduled"),
-    "run_now": ("running", "let run"),
+    "run_now": ("running", "run now"),
     "export": ("exporting", "exported"),
 }
 """What is being done to jobs, and what was."""
 
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="As `operations list` shows it.")]
-TenantOption = Annotated[str, typer.Option(help="Owner of the jobs.")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Count what matches, show the first; change nothing.")]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="As listed by `operations list`.")]
+TenantOption = Annotated[str, typer.Option(help="Tenant of the jobs.")]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Count the matches and show the first ones; change nothing.")
+]
 NoWaitOption = Annotated[bool, typer.Option("--no-wait", help="Return as soon as the operation is accepted.")]
 
 
@@ -61,16 +63,18 @@ class FilterOptions(OptionSet):
     tenant: TenantOption
     due_from: Annotated[
         datetime | None,
-        typer.Option(parser=due_option, help="Jobs due from then on; RFC 3339, or from now: 2h. Else -1h."),
+        typer.Option(
+            parser=due_option, help="Jobs due at or after this time; RFC 3339, or from now: 2h. Default: -1h."
+        ),
     ] = None
     due_until: Annotated[
-        datetime | None, typer.Option(parser=due_option, help="Jobs due before; RFC 3339, or from now: 2h.")
+        datetime | None, typer.Option(parser=due_option, help="Jobs due before this time; RFC 3339, or from now: 2h.")
     ] = None
     target: TargetOption = None
-    schedule: Annotated[str | None, typer.Option(help="Id of the schedule whose fires are selected.")] = None
+    schedule: Annotated[str | None, typer.Option(help="Id of the schedule that the jobs are fires of.")] = None
     tag: TagOption = None
     every: Annotated[
-        bool, typer.Option("--all", help="All jobs of the tenant: needed where nothing else says which.")
+        bool, typer.Option("--all", help="All jobs of the tenant. Required if there is no other filter.")
     ] = False
 
     def as_filter(self) -> JobFilter:
@@ -87,14 +91,14 @@ def cancel(
     *,
     selection: FilterOptions,
     dry_run: DryRunOption = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not count first, and do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Skip the count and the confirmation.")] = False,
     no_wait: NoWaitOption = False,
     api: Api,
 ) -> None:
-    """Cancel all that match. What is running goes on, and is not tried again."""
+    """Cancel all matching jobs. A running attempt continues, and is not retried."""
     matching = selection.as_filter()
     if api.as_json and not yes and not dry_run:
-        usage("--json cannot ask: add --yes to cancel, or --dry-run to count")
+        usage("--json cannot ask for confirmation: add --yes to cancel, or --dry-run to count")
     calls = api.client.operations
     if not yes and not dry_run:
         counted = _followed(calls, calls.cancel(matching, dry_run=True), api)
@@ -110,20 +114,18 @@ def reschedule(
     *,
     selection: FilterOptions,
     by: Annotated[
-        timedelta | None, typer.Option(parser=shift_option, help="So much later; or earlier: --by=-1h.")
+        timedelta | None, typer.Option(parser=shift_option, help="How much later, or earlier: --by=-1h.")
     ] = None,
-    to: Annotated[
-        datetime | None, typer.Option(parser=due_option, help="From this time on; RFC 3339, or from now: 2h.")
-    ] = None,
-    spread: Annotated[timedelta | None, duration("With --to: evenly over so long.")] = None,
+    to: Annotated[datetime | None, typer.Option(parser=due_option, help="New time; RFC 3339, or from now: 2h.")] = None,
+    spread: Annotated[timedelta | None, duration("With --to: distribute the jobs evenly over this time.")] = None,
     dry_run: DryRunOption = False,
     no_wait: NoWaitOption = False,
     api: Api,
 ) -> None:
-    """Give all that match another time; each goes on under a new id, and answers to the old one."""
+    """Reschedule all matching jobs. Each continues under a new id; its old id stays valid."""
     matching = selection.as_filter()
     if (by is None) == (to is None) or (by is not None and spread is not None):
-        usage("another time is needed: --by 2h, or --to 2030-01-31T09:00:00Z, with --spread 1h where that is a herd")
+        usage("a new time is required: --by 2h, or --to 2030-01-31T09:00:00Z, with --spread 1h to avoid a herd")
     operation = api.client.operations.reschedule(matching, by=by, to=to, spread=spread, dry_run=dry_run)
     _finish(api.client.operations, operation, api, no_wait=no_wait)
 
@@ -132,12 +134,12 @@ def reschedule(
 def run_now(
     *,
     selection: FilterOptions,
-    rate: Annotated[float | None, typer.Option(help="Jobs a second, 1 to 1000; else 50.")] = None,
+    rate: Annotated[float | None, typer.Option(help="Jobs per second, 1 to 1000. Default: 50.")] = None,
     dry_run: DryRunOption = False,
     no_wait: NoWaitOption = False,
     api: Api,
 ) -> None:
-    """Let all that match run now, so many a second."""
+    """Run all matching jobs now, at a limited rate."""
     matching = selection.as_filter()
     operation = api.client.operations.run_now(matching, rate=rate, dry_run=dry_run)
     _finish(api.client.operations, operation, api, no_wait=no_wait)
@@ -147,16 +149,16 @@ def run_now(
 def export(
     *,
     selection: FilterOptions,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="JSON Lines, a job a line.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="JSON Lines, one job per line.")] = None,
     dry_run: DryRunOption = False,
     no_wait: NoWaitOption = False,
     api: Api,
 ) -> None:
-    """Write all that match, with their payloads, to a file."""
+    """Export all matching jobs, with their payloads, to a file."""
     matching = selection.as_filter()
     if out is not None and (no_wait or dry_run):
         option = "--no-wait" if no_wait else "--dry-run"
-        usage(f"{option} ends before there is a file: leave it out, or leave --out out and download the export later")
+        usage(f"{option} cannot be combined with --out: omit {option}, or omit --out and download the export later")
     calls = api.client.operations
     operation = calls.export(matching, dry_run=dry_run)
     _finish(calls, operation, api, no_wait=no_wait, out=out)
@@ -167,10 +169,10 @@ def download(
     operation_id: IdArgument,
     *,
     tenant: TenantOption,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="JSON Lines, a job a line.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="JSON Lines, one job per line.")],
     api: Api,
 ) -> None:
-    """Write the jobs of an export that is done to a file."""
+    """Download the jobs of a finished export to a file."""
     operation = api.client.operations.get(operation_id, tenant=tenant)
     count = _download(api.client.operations, operation, out)
     api.print({"jobs": count, "file": str(out)}, f"wrote {count} jobs to {out}")
@@ -180,10 +182,10 @@ def download(
 def list_operations(
     *,
     tenant: TenantOption,
-    limit: Annotated[int, typer.Option(min=1, help="How many are shown, newest first.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="Number to show, newest first.")] = 20,
     api: Api,
 ) -> None:
-    """List operations, newest first; those that ended more than 30 days ago are forgotten."""
+    """List operations, newest first. They are deleted 30 days after their end."""
     everything = sorted(api.client.operations.list(tenant=tenant), key=lambda each: each.created_at, reverse=True)
     newest = list(islice(everything, limit))
     api.print({"operations": [operation.body for operation in newest]}, operations_table(newest))
@@ -191,14 +193,14 @@ def list_operations(
 
 @group.add()
 def show(operation_id: IdArgument, *, tenant: TenantOption, api: Api) -> None:
-    """Show an operation as it stands, with the first jobs that it could not be done to."""
+    """Show an operation and the first jobs that were refused."""
     operation = api.client.operations.get(operation_id, tenant=tenant)
     _show(operation, api)
 
 
 @group.add()
 def stop(operation_id: IdArgument, *, tenant: TenantOption, api: Api) -> None:
-    """Let an operation end at its next step; what it has done stays done."""
+    """Stop an operation at its next step. Changes already made are kept."""
     operation = api.client.operations.stop(operation_id, tenant=tenant)
     _show(operation, api)
 
@@ -207,7 +209,7 @@ def _finish(calls: Operations, operation: Operation, api: Api, *, no_wait: bool,
     """Waits for the end of an operation, and prints it; or prints that it was accepted."""
     if no_wait:
         look = f"tickwheel operations show {operation.id} --tenant {operation.tenant}"
-        api.print(operation.body, f"accepted {operation.id}: look at it with `{look}`")
+        api.print(operation.body, f"accepted {operation.id}: show it with `{look}`")
         return
     operation = _followed(calls, operation, api)
     if out is not None and operation.state == "done":
@@ -253,16 +255,16 @@ def _show_end(operation: Operation, api: Api) -> None:
             console.print(examples_table(operation))
         typer.echo(_summary(operation))
         if operation.state == "failed":
-            complain(f"the operation could not go on: {operation.error or 'nothing says why'}")
+            complain(f"the operation failed: {operation.error or 'no reason was recorded'}")
     if operation.refused or operation.state != "done":
         raise typer.Exit(REFUSED)
 
 
 def _summary(operation: Operation) -> str:
-    ended = "" if operation.state == "done" else f"{operation.state} at {operation.share:.0%} of the way: "
+    ended = "" if operation.state == "done" else f"{operation.state} at {operation.share:.0%}: "
     if operation.dry_run:
         shown = len(operation.examples)
-        more = f", of which these are {shown}" if 0 < shown < operation.matched else ""
+        more = f"; these are the first {shown}" if 0 < shown < operation.matched else ""
         return f"{ended}{operation.matched} match{more}"
     why = ", ".join(f"{count} {code}" for code, count in operation.refused.items())
     refused = f", refused {operation.refused_count} ({why})" if why else ""

@@ -66,8 +66,8 @@ def instant(about: str, *, show_default: bool = True) -> Any:
     return typer.Option(parser=instant_option, help=about, show_default=show_default)
 
 
-TargetOption = Annotated[str | None, typer.Option(help="Of the job, or its destination: https://example.com.")]
-TagOption = Annotated[str | None, typer.Option(help="One of the job's.")]
+TargetOption = Annotated[str | None, typer.Option(help="Target of the job, or its destination: https://example.com.")]
+TagOption = Annotated[str | None, typer.Option(help="One of the job's tags.")]
 
 
 def read_json(option: str, text: str) -> Any:

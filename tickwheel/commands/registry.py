@@ -43,7 +43,7 @@ class Commands:
 commands = Commands(
     typer.Typer(
         name="tickwheel",
-        help="Submit jobs to Tickwheel, repeat them by schedules, look at them, and run the local cloud.",
+        help="Submit jobs to Tickwheel, manage schedules, tenants and dead letters, and run the local cloud.",
         cls=_ByName,
         no_args_is_help=True,
         pretty_exceptions_enable=False,

@@ -28,15 +28,17 @@ from tickwheel.screens.schedules import (
     standing_table,
 )
 
-group = commands.group("schedule", about="Create schedules, look at them, change them, and run them.")
+group = commands.group("schedule", about="Create, show, update, trigger and delete schedules.")
 
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Its name within the tenant.")]
-TenantOption = Annotated[str, typer.Option(help="Owner of the schedule.", show_default=False)]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Id of the schedule, unique within the tenant.")]
+TenantOption = Annotated[str, typer.Option(help="Tenant of the schedule.", show_default=False)]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Show the next fires before and after; change nothing.")]
-CountOption = Annotated[int, typer.Option(min=1, max=100, help="How many fires are shown.")]
-NoteOption = Annotated[str, typer.Option(help="Why, for whoever looks at it next.")]
-OverlapOption = Annotated[str | None, typer.Option(help=f"Instead of the schedule's: {', '.join(get_args(Overlap))}.")]
-KeyOption = Annotated[str | None, typer.Option(help="The same key again is the same run.")]
+CountOption = Annotated[int, typer.Option(min=1, max=100, help="Number of fires to show.")]
+NoteOption = Annotated[str, typer.Option(help="The reason, shown with the schedule.")]
+OverlapOption = Annotated[
+    str | None, typer.Option(help=f"Overlap policy to use instead of the schedule's: {', '.join(get_args(Overlap))}.")
+]
+KeyOption = Annotated[str | None, typer.Option(help="Idempotency key: the same key starts only one run.")]
 
 
 @group.add()
@@ -45,16 +47,16 @@ def create(
     tenant: TenantOption,
     *,
     options: DefinitionOptions,
-    file: Annotated[Path | None, typer.Option(help="Take the definition from this JSON file.")] = None,
+    file: Annotated[Path | None, typer.Option(help="Read the definition from this JSON file.")] = None,
     dry_run: DryRunOption = False,
     count: CountOption = 10,
     api: Api,
 ) -> None:
-    """Create a schedule, or replace the one of that id."""
+    """Create or replace a schedule."""
     definition = options.as_json()
     if file is not None:
         if definition:
-            usage(f"--file takes the whole definition from the file; leave {', '.join(definition)} out, or --file")
+            usage(f"--file cannot be combined with {', '.join(definition)}: use one or the other")
         definition = _read_definition(file, schedule_id=schedule_id, tenant=tenant)
     try:
         schedule = NewSchedule.from_json({**definition, "id": schedule_id, "tenant": tenant})
@@ -74,13 +76,13 @@ def update(
     options: DefinitionOptions,
     unset_fields: Annotated[
         list[str] | None,
-        typer.Option("--unset", help="Remove a field, such as spread or job.payload; may be given again."),
+        typer.Option("--unset", help="Remove a field, such as spread or job.payload. Repeatable."),
     ] = None,
     dry_run: DryRunOption = False,
     count: CountOption = 10,
     api: Api,
 ) -> None:
-    """Change what the options name, and leave the rest."""
+    """Update the given fields of a schedule."""
     changes = patch_of(options.as_json(), unset_fields, example="--spread 5m")
     calls = api.client.schedules
     if dry_run:
@@ -92,26 +94,26 @@ def update(
 
 @group.add("list")
 def list_schedules(tenant: TenantOption, *, api: Api) -> None:
-    """List a tenant's schedules."""
+    """List the schedules of a tenant."""
     schedules = list(api.client.schedules.list(tenant=tenant))
     api.print({"schedules": [schedule.body for schedule in schedules]}, schedules_table(schedules))
 
 
 @group.add()
 def show(schedule_id: IdArgument, tenant: TenantOption, *, api: Api) -> None:
-    """Show a schedule as it stands, with its last runs."""
+    """Show a schedule and its last runs."""
     _show(api.client.schedules.get(schedule_id, tenant=tenant), api)
 
 
 @group.add()
 def pause(schedule_id: IdArgument, tenant: TenantOption, *, note: NoteOption = "", api: Api) -> None:
-    """Stop a schedule until it is resumed."""
+    """Pause a schedule."""
     _show(api.client.schedules.pause(schedule_id, tenant=tenant, note=note), api)
 
 
 @group.add()
 def resume(schedule_id: IdArgument, tenant: TenantOption, *, note: NoteOption = "", api: Api) -> None:
-    """Let a schedule go on from now."""
+    """Resume a paused schedule, starting from now."""
     _show(api.client.schedules.resume(schedule_id, tenant=tenant, note=note), api)
 
 
@@ -124,7 +126,7 @@ def trigger(
     idempotency_key: KeyOption = None,
     api: Api,
 ) -> None:
-    """Run a schedule once, now; its next fire stays."""
+    """Trigger one run of a schedule now. Its next fire is not affected."""
     options: dict[str, Any] = {"overlap": overlap, "idempotency_key": idempotency_key}
     job_id = api.client.schedules.trigger(schedule_id, tenant=tenant, **options)
     api.print({"job": job_id}, f"runs now as job {job_id}")
@@ -135,16 +137,16 @@ def backfill(
     schedule_id: IdArgument,
     tenant: TenantOption,
     *,
-    start: Annotated[datetime, instant("First fire, RFC 3339.", show_default=False)],
-    end: Annotated[datetime, instant("Fires before, RFC 3339.", show_default=False)],
+    start: Annotated[datetime, instant("Fires at or after this time; RFC 3339.", show_default=False)],
+    end: Annotated[datetime, instant("Fires before this time; RFC 3339.", show_default=False)],
     overlap: OverlapOption = None,
-    per_minute: Annotated[float | None, typer.Option(help="Runs a minute; else 60.")] = None,
-    after: Annotated[str | None, typer.Option(help="Where a backfill that was cut off goes on.")] = None,
+    per_minute: Annotated[float | None, typer.Option(help="Runs per minute. Default: 60.")] = None,
+    after: Annotated[str | None, typer.Option(help="Where to continue an incomplete backfill.")] = None,
     idempotency_key: KeyOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would run, and run nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Report what would run, and run nothing.")] = False,
     api: Api,
 ) -> None:
-    """Run the fires of a time range that has passed."""
+    """Backfill a schedule: run its fires of a past time range."""
     options: dict[str, Any] = {
         "overlap": overlap,
         "per_minute": per_minute,
@@ -178,7 +180,7 @@ def _backfilled(part: Callable[[str | None], Backfill], after: str | None, api: 
             try:
                 further = part(found.next)
             except TickwheelError:
-                typer.echo(f"{found.count} fires run; go on behind them with --after {found.next}", err=True)
+                typer.echo(f"{found.count} fires run; continue after them with --after {found.next}", err=True)
                 raise
             found = replace(
                 further,
@@ -195,17 +197,17 @@ def preview(
     tenant: TenantOption,
     *,
     count: CountOption = 10,
-    after: Annotated[datetime | None, instant("Fires after this, RFC 3339; else now.")] = None,
+    after: Annotated[datetime | None, instant("Fires after this time; RFC 3339. Default: now.")] = None,
     api: Api,
 ) -> None:
-    """Show the next fires, and what moves them."""
+    """Preview the next fires, and what shifts them."""
     fires = api.client.schedules.preview(schedule_id, tenant=tenant, count=count, after=after)
     api.print({"fires": [_fire_json(fire) for fire in fires]}, fires_table(fires))
 
 
 @group.add()
 def delete(schedule_id: IdArgument, tenant: TenantOption, *, api: Api) -> None:
-    """Remove a schedule."""
+    """Delete a schedule."""
     api.client.schedules.delete(schedule_id, tenant=tenant)
     deleted = {"id": schedule_id, "tenant": tenant, "status": "deleted"}
     api.print(deleted, f"deleted {schedule_id}")
@@ -213,9 +215,11 @@ def delete(schedule_id: IdArgument, tenant: TenantOption, *, api: Api) -> None:
 
 @commands.add("import")
 def import_schedules(
-    file: Annotated[Path, typer.Argument(help="JSON Lines: a tenant, an id and a definition each.")], *, api: Api
+    file: Annotated[Path, typer.Argument(help="JSON Lines file: each line has a tenant, an id and a definition.")],
+    *,
+    api: Api,
 ) -> None:
-    """Create or replace a schedule per line of a file; the same file again changes nothing."""
+    """Create or replace one schedule for each line of a file. Importing the same file again changes nothing."""
     words = Words(doing="importing", done="stored", verb="import")
     send_file(file, api, put_lines, _import_json, words)
 
@@ -245,7 +249,7 @@ def _read_definition(file: Path, *, schedule_id: str, tenant: str) -> dict[str, 
         usage(f"{file} is not a JSON object")
     for name, value in (("id", schedule_id), ("tenant", tenant)):
         if body.get(name, value) != value:
-            usage(f"{file} is of {name} {body[name]!r}, not of {value!r}: take that out of the file if it is meant")
+            usage(f"{file} has {name} {body[name]!r}, not {value!r}: remove it from the file if {value!r} is intended")
     return body
 
 

@@ -24,7 +24,7 @@ def parse_lines(lines: Sequence[Line]) -> tuple[list[tuple[Line, NewSchedule]], 
             found.append((line, schedule))
         else:
             # Put side by side, either of them could be the one that stands.
-            problem = FieldProblem("id", f"is that of line {first} too", schedule.id)
+            problem = FieldProblem("id", f"is also that of line {first}", schedule.id)
             failed.append(Failed(line, InvalidSchedule([problem])))
     return found, failed
 

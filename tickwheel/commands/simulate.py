@@ -21,19 +21,19 @@ def simulate(
     *,
     scenarios: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[SCENARIO]...", help="Which; else all of them.", show_default=False),
+        typer.Argument(metavar="[SCENARIO]...", help="Scenarios to run. Default: all.", show_default=False),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed is the same run.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed. The same seed gives the same run.")] = 1,
     reduced: Annotated[
-        bool, typer.Option("--reduced", help="A smaller sample and shorter times: a minute for all.")
+        bool, typer.Option("--reduced", help="Use a smaller sample and shorter times: one minute for all scenarios.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Where the report goes; else .build/simulation.", show_default=False)
+        Path | None, typer.Option(help="Folder for the report. Default: .build/simulation.", show_default=False)
     ] = None,
-    list_all: Annotated[bool, typer.Option("--list", help="Only say which scenarios there are.")] = False,
+    list_all: Annotated[bool, typer.Option("--list", help="List the scenarios and exit.")] = False,
     output: Output,
 ) -> None:
-    """Run scenarios on virtual time, and write a report with pictures; exits with 1 when a target is missed."""
+    """Run scenarios on virtual time, and write a report with pictures. Exit code 1: a target was missed."""
     simulation = _Simulation()
     if list_all:
         for name, title in simulation.titles():
@@ -47,7 +47,7 @@ def simulate(
         output.print({"report": str(page), "scenarios": [result.as_json() for result in results]})
     else:
         _show(simulation.report, results)
-        error_console().print(f"the report with pictures is {page}", soft_wrap=True, highlight=False)
+        error_console().print(f"wrote the report with pictures to {page}", soft_wrap=True, highlight=False)
     if not all(result.is_held for result in results):
         raise typer.Exit(REFUSED)
 

@@ -12,7 +12,7 @@ _WELL = frozenset({"ok", "paused"})
 
 @commands.add()
 def status(*, api: Api) -> None:
-    """Show how the stage does: shards, queues, budgets, breakers and pauses. Exit code 1: behind, or unknown."""
+    """Show the health of the stage: shards, queues, budgets, breakers and pauses. Exit code 1: behind, or unknown."""
     health = api.client.health()
     api.print(fields_of(health), screen_of(health))
     if health.status not in _WELL:

@@ -34,30 +34,32 @@ from tickwheel.errors import InvalidJob
 @commands.add()
 def submit(
     target: Annotated[
-        str | None, typer.Argument(help="https://..., handler:NAME or an ARN", show_default=False)
+        str | None, typer.Argument(help="https://..., handler:NAME or an ARN.", show_default=False)
     ] = None,
     *,
-    tenant: Annotated[str | None, typer.Option(help="Owner of the job.", show_default=False)] = None,
-    run_at: Annotated[datetime | None, instant("RFC 3339 with an offset: 2030-01-31T09:00:00Z.")] = None,
-    delay: Annotated[timedelta | None, duration("90, 90s, 5m, 2h, 1d or PT1M30S.")] = None,
-    idempotency_key: Annotated[str | None, typer.Option(help="The same key answers with the same job.")] = None,
+    tenant: Annotated[str | None, typer.Option(help="Tenant of the job.", show_default=False)] = None,
+    run_at: Annotated[datetime | None, instant("When to run; RFC 3339 with an offset: 2030-01-31T09:00:00Z.")] = None,
+    delay: Annotated[timedelta | None, duration("Delay from now: 90, 90s, 5m, 2h, 1d or PT1M30S.")] = None,
+    idempotency_key: Annotated[
+        str | None, typer.Option(help="Idempotency key: the same key returns the same job.")
+    ] = None,
     job: Annotated[JobOptions, Without(("target",))],
     traceparent: Annotated[
-        str | None, typer.Option(help="W3C's: the trace that the job belongs to.", show_default=False)
+        str | None, typer.Option(help="Trace that the job belongs to, as a W3C traceparent.", show_default=False)
     ] = None,
     file: Annotated[
-        Path | None, typer.Option(help="Submit a job per line of this JSON Lines file.", show_default=False)
+        Path | None, typer.Option(help="Submit one job for each line of this JSON Lines file.", show_default=False)
     ] = None,
     api: Api,
 ) -> None:
-    """Submit a job, or with --file one per line of a file."""
+    """Submit a job, or with --file one job for each line of a file."""
     if file is not None:
         if target is not None or tenant is not None:
             usage("--file takes target and tenant from its lines; leave them out, or leave --file out")
         _submit_file(file, api, traceparent=traceparent)
         return
     if target is None or tenant is None:
-        usage("a target and --tenant are needed: tickwheel submit https://example.com/hook --tenant acme --delay 90s")
+        usage("a target and --tenant are required: tickwheel submit https://example.com/hook --tenant acme --delay 90s")
     owned = {"target": target, "tenant": tenant, "run_at": run_at, "delay": delay, "idempotency_key": idempotency_key}
     try:
         asked = NewJob.from_json({**said(owned), **job.as_json()})

@@ -17,7 +17,7 @@ from tickwheel.commands.terminal import usage
 from tickwheel.errors import InvalidRequest
 from tickwheel.screens.tenants import tenant_table, tenants_table
 
-group = commands.group("tenant", about="Show and change tenants: plans, limits, and who may act for them.")
+group = commands.group("tenant", about="Show and update tenants: plans, limits, and who may act for them.")
 
 _UNLIMITED = "unlimited"
 _RATE = re.compile(r"([0-9.]+)(?:/(s|m|h))?", re.ASCII)
@@ -37,7 +37,7 @@ def parse_rate(text: str) -> Amount:
         return Amount(text)
     found = _RATE.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is no rate: use 100/s, 30/m, 5/h or {_UNLIMITED}")
+        raise ValueError(f"{text!r} is not a rate: use 100/s, 30/m, 5/h or {_UNLIMITED}")
     number = _number(found[1]) / _SECONDS[found[2] or "s"]
     return Amount(int(number) if number == int(number) else number)
 
@@ -47,7 +47,7 @@ def parse_limit(text: str) -> Amount:
     if text == _UNLIMITED:
         return Amount(text)
     if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"{text!r} is no whole number: use 100, or {_UNLIMITED}")
+        raise ValueError(f"{text!r} is not a whole number: use 100, or {_UNLIMITED}")
     return Amount(int(text))
 
 
@@ -55,7 +55,7 @@ def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no number") from None
+        raise ValueError(f"{text!r} is not a number") from None
 
 
 rate_option = option_of(parse_rate)
@@ -71,25 +71,29 @@ def _count(about: str) -> Any:
 
 
 TenantArgument = Annotated[str, typer.Argument(metavar="ID")]
-NoteOption = Annotated[str, typer.Option(help="Why, for people.")]
-VersionOption = Annotated[int | None, typer.Option(help="Only if it still has this version.")]
+NoteOption = Annotated[str, typer.Option(help="The reason, shown with the tenant.")]
+VersionOption = Annotated[int | None, typer.Option(help="Apply the change only to this version.")]
 
 
 @dataclass(kw_only=True)
 class LimitOptions(OptionSet):
     """Limits of a tenant that are not its plan's."""
 
-    weight: Annotated[float | None, typer.Option(help="Its share where more is due than may go out.")] = None
-    submission_rate: Annotated[Amount | None, _rate("Submissions: 100/s, 30/m or unlimited.")] = None
-    submission_burst: Annotated[int | None, typer.Option(help="Jobs that it may submit at once.")] = None
-    max_pending: Annotated[Amount | None, _count("Jobs that wait, about; or unlimited.")] = None
-    execution_rate: Annotated[Amount | None, _rate("Jobs that run: 100/s, 30/m or unlimited.")] = None
-    max_concurrency: Annotated[Amount | None, _count("Jobs that run at the same time; or unlimited.")] = None
-    subshards: Annotated[int | None, typer.Option(help="Over how many shards its jobs are spread.")] = None
-    read_rate: Annotated[Amount | None, _rate("Reads of each caller: 100/s, 300/m or unlimited.")] = None
-    max_schedules: Annotated[Amount | None, _count("Schedules that there are; or unlimited.")] = None
-    max_fires_per_minute: Annotated[Amount | None, _count("Fires of all its schedules, about; or unlimited.")] = None
-    top_priority: Annotated[str | None, typer.Option(help="The highest class that its jobs may have.")] = None
+    weight: Annotated[
+        float | None, typer.Option(help="Share of the tenant when more jobs are due than may be promoted.")
+    ] = None
+    submission_rate: Annotated[Amount | None, _rate("Rate of submissions: 100/s, 30/m or unlimited.")] = None
+    submission_burst: Annotated[int | None, typer.Option(help="Number of jobs that may be submitted at once.")] = None
+    max_pending: Annotated[Amount | None, _count("Approximate highest number of waiting jobs, or unlimited.")] = None
+    execution_rate: Annotated[Amount | None, _rate("Rate at which jobs run: 100/s, 30/m or unlimited.")] = None
+    max_concurrency: Annotated[Amount | None, _count("Highest number of simultaneous calls, or unlimited.")] = None
+    subshards: Annotated[int | None, typer.Option(help="Number of shards over which the jobs are spread.")] = None
+    read_rate: Annotated[Amount | None, _rate("Rate of reads of each caller: 100/s, 300/m or unlimited.")] = None
+    max_schedules: Annotated[Amount | None, _count("Highest number of schedules, or unlimited.")] = None
+    max_fires_per_minute: Annotated[
+        Amount | None, _count("Approximate highest number of fires per minute of all schedules, or unlimited.")
+    ] = None
+    top_priority: Annotated[str | None, typer.Option(help="Highest priority of jobs.")] = None
 
     def as_json(self) -> dict[str, Any]:
         """Those that are said, as the API takes them."""
@@ -98,9 +102,9 @@ class LimitOptions(OptionSet):
 
 @group.add("list")
 def list_tenants(*, api: Api) -> None:
-    """List the tenants that were ever changed."""
+    """List the tenants that have settings of their own."""
     found = list(api.client.tenants.list())
-    nothing = "every tenant is on the default plan; `tickwheel tenant set ID` changes one"
+    nothing = "every tenant has the default plan; `tickwheel tenant set ID` changes one"
     api.print({"tenants": [fields_of(tenant) for tenant in found]}, tenants_table(found) if found else nothing)
 
 
@@ -114,29 +118,30 @@ def show(tenant: TenantArgument, *, api: Api) -> None:
 def set_tenant(
     tenant: TenantArgument,
     *,
-    plan: Annotated[str | None, typer.Option(help="One of the stage's plans.")] = None,
+    plan: Annotated[str | None, typer.Option(help="Name of a plan of the stage.")] = None,
     limits: LimitOptions,
     principal: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="ARN", help="A role or user that may act for it, besides those there are; again for more."
-        ),
+        typer.Option(metavar="ARN", help="Add a role or user that may act for the tenant. Repeatable."),
     ] = None,
     remove_principal: Annotated[
-        list[str] | None, typer.Option(metavar="ARN", help="One that may not any more; again for more.")
+        list[str] | None, typer.Option(metavar="ARN", help="Remove a role or user. Repeatable.")
     ] = None,
-    note: Annotated[str | None, typer.Option(help="For people.")] = None,
+    note: Annotated[str | None, typer.Option(help="A note for readers.")] = None,
     unset: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A limit that is its plan's again; or plan, limits, principals, note."),
+        typer.Option(
+            metavar="NAME",
+            help="Reset a limit to that of the plan; or reset plan, limits, principals or note. Repeatable.",
+        ),
     ] = None,
     api: Api,
 ) -> None:
-    """Change the given fields of a tenant, and keep the rest."""
+    """Update the given settings of a tenant."""
     changes = without_none({"plan": plan, "note": note, "limits": limits.as_json() or None})
     added, removed, gone = principal or (), remove_principal or (), unset or ()
     if not (changes or added or removed or gone):
-        usage("nothing is said that is to be changed: add --plan, a limit such as --weight 3, --principal or --unset")
+        usage("nothing to change: use --plan, a limit such as --weight 3, --principal or --unset")
     if added or removed:
         # By the version that they are of: what somebody else adds meanwhile is not lost.
         found = api.client.tenants.get(tenant)
@@ -150,19 +155,19 @@ def set_tenant(
 
 @group.add()
 def pause(tenant: TenantArgument, note: NoteOption = "", *, api: Api) -> None:
-    """Let nothing of a tenant run until it is resumed; its jobs wait."""
+    """Pause a tenant: its jobs wait until it is resumed."""
     _show(api.client.tenants.pause(tenant, note=note), api)
 
 
 @group.add()
 def resume(tenant: TenantArgument, note: NoteOption = "", *, api: Api) -> None:
-    """Let a tenant go on that is paused or draining."""
+    """Resume a paused or draining tenant."""
     _show(api.client.tenants.resume(tenant, note=note), api)
 
 
 @group.add()
 def drain(tenant: TenantArgument, note: NoteOption = "", *, api: Api) -> None:
-    """Take nothing in for a tenant any more; what it has runs."""
+    """Drain a tenant: accept nothing new for it, and run its existing jobs."""
     _show(api.client.tenants.drain(tenant, note=note), api)
 
 
@@ -170,16 +175,18 @@ def drain(tenant: TenantArgument, note: NoteOption = "", *, api: Api) -> None:
 def delete(
     tenant: TenantArgument,
     *,
-    confirm: Annotated[str, typer.Option(metavar="ID", help="The tenant's id again.")],
-    keep_ledger: Annotated[bool, typer.Option("--keep-ledger", help="Let its ledger rows expire instead.")] = False,
+    confirm: Annotated[str, typer.Option(metavar="ID", help="The id of the tenant, repeated.")],
+    keep_ledger: Annotated[
+        bool, typer.Option("--keep-ledger", help="Let the ledger rows expire instead of deleting them.")
+    ] = False,
     api: Api,
 ) -> None:
-    """Delete a tenant with all its jobs, schedules, payloads and traces; `tickwheel tenant show` shows the progress.
+    """Delete a tenant with all its jobs, schedules, payloads and traces. `tickwheel tenant show` shows the progress.
 
     From `in effect by` on, nothing of it is taken in anywhere.
     """
     if confirm != tenant:
-        usage(f"--confirm is {confirm!r}, but must be {tenant!r}, the tenant that is to be deleted")
+        usage(f"--confirm is {confirm!r}, but must be {tenant!r}, the id of the tenant")
     _show(api.client.tenants.delete(tenant, confirm=confirm, ledger="ttl" if keep_ledger else "scan"), api)
 
 
@@ -187,26 +194,26 @@ def delete(
 def shard(
     tenant: TenantArgument,
     *,
-    subshards: Annotated[int | None, typer.Option(help="Over how many shards its jobs are spread.")] = None,
-    cap: Annotated[Amount | None, _rate("Jobs that run: 2000/s or unlimited.")] = None,
+    subshards: Annotated[int | None, typer.Option(help="Number of shards over which the jobs are spread.")] = None,
+    cap: Annotated[Amount | None, _rate("Rate at which jobs run: 2000/s or unlimited.")] = None,
     api: Api,
 ) -> None:
-    """Spread a large tenant over shards, and cap how fast its jobs run."""
+    """Spread a large tenant over several shards, and cap the rate at which its jobs run."""
     limits = _limits_of({"subshards": subshards, "execution_rate": cap})
     if not limits:
-        usage("say over how many shards, or how fast: tickwheel tenant shard acme --subshards 8 --cap 2000/s")
+        usage("--subshards or --cap is required: tickwheel tenant shard acme --subshards 8 --cap 2000/s")
     _show(api.client.tenants.patch(tenant, limits=limits), api)
 
 
 @commands.add("pause")
 def pause_stage(note: NoteOption = "", *, api: Api) -> None:
-    """Let nothing of any tenant run until the stage is resumed; all jobs wait."""
+    """Pause the stage: all jobs of all tenants wait until it is resumed."""
     api.print_fields(api.client.pause(note=note))
 
 
 @commands.add("resume")
 def resume_stage(note: NoteOption = "", *, api: Api) -> None:
-    """Let the stage go on."""
+    """Resume the stage."""
     api.print_fields(api.client.resume(note=note))
 
 

@@ -27,7 +27,7 @@ def top(
         typer.Option(
             min=0.1,
             metavar="SECONDS",
-            help="How often; else 5, or once where there is no terminal.",
+            help="Seconds between updates. Default: 5, or a single one without a terminal.",
             show_default=False,
         ),
     ] = None,

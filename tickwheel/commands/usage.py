@@ -18,11 +18,11 @@ _FIGURES = tuple(field.name for field in fields(Figures))
 @group.add("usage")
 def show_usage(
     tenant: TenantArgument,
-    days: Annotated[int, typer.Option(min=1, max=400, help="So many UTC days until today.")] = 30,
+    days: Annotated[int, typer.Option(min=1, max=400, help="Number of UTC days, up to today.")] = 30,
     *,
     api: Api,
 ) -> None:
-    """Show what a tenant has used, day by day, about."""
+    """Show the approximate usage of a tenant by day."""
     today = datetime.now(UTC).date()
     found = api.client.tenants.usage(tenant, first=today - timedelta(days=days - 1), last=today)
     notes = [
@@ -41,11 +41,13 @@ def _load_text(load: ScheduleLoad) -> str:
 
 def _cap_text(cap: Cap) -> str:
     waiting = (
-        f"{cap.waiting:,} jobs wait for it, which take {cap.waiting_days:g} days"
+        f"{cap.waiting:,} jobs wait for it, and take {cap.waiting_days:g} days to run"
         if cap.waiting is not None
-        else "what waits for it is not known just now"
+        else "the number of waiting jobs is currently unknown"
     )
-    never = "; the schedules fire more than it serves, so what waits only grows" if cap.is_exceeded_by_schedules else ""
+    never = (
+        "; the schedules fire faster than it allows, so the backlog only grows" if cap.is_exceeded_by_schedules else ""
+    )
     return f"cap: {cap.execution_rate:g} executions a second; {waiting}{never}"
 
 

@@ -33,24 +33,28 @@ def verify(
     jobs: Annotated[
         int | None,
         typer.Option(
-            min=1, help="How many, in episodes of 100; else 10000, 1000 on dynamodb, 300 on local.", show_default=False
+            min=1,
+            help="Number of jobs, in episodes of 100. Default: 10000, 1000 on dynamodb, 300 on local.",
+            show_default=False,
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="The same seed is the same run; else a fresh one.", show_default=False)
+        int | None,
+        typer.Option(min=0, help="Seed. The same seed gives the same run. Default: random.", show_default=False),
     ] = None,
     faults: Annotated[
-        str | None, typer.Option(help="Only these, separated by commas, or none; else all.", show_default=False)
+        str | None,
+        typer.Option(help="Faults to inject, separated by commas, or none. Default: all.", show_default=False),
     ] = None,
     on: Annotated[
-        Backend, typer.Option(help="Where: in memory, on DynamoDB's own engine, or on the local cloud.")
+        Backend, typer.Option(help="Where to run: in memory, on DynamoDB's own engine, or on the local cloud.")
     ] = Backend.FAKES,
     episode: Annotated[
         int | None, typer.Option(min=0, help="Repeat the one episode with this seed.", show_default=False)
     ] = None,
     output: Output,
 ) -> None:
-    """Run jobs and schedules under faults, and see that every promise is kept; exits with 1 when one is not."""
+    """Run jobs and schedules under faults, and check every promise. Exit code 1: one was broken."""
     if episode is not None and (on is Backend.LOCAL or jobs is not None or seed is not None):
         usage("--episode repeats one episode, in memory or on dynamodb: leave --jobs and --seed out")
     verification = _Verification()
@@ -95,7 +99,7 @@ class _Verification:
         named = [name.strip() for name in text.split(",")] if text != "none" else []
         for name in named:
             if name not in known:
-                usage(f"--faults names {name!r}, which there is not on {on}: choose from {', '.join(known)}, or none")
+                usage(f"--faults names {name!r}, which does not exist on {on}: choose from {', '.join(known)}, or none")
         return tuple(fault for fault in known if fault in named)
 
     def repeat(self, seed: int, faults: tuple[Any, ...], *, on: Backend) -> Any:

@@ -11,6 +11,6 @@ from tickwheel.commands.registry import commands
 
 @commands.add()
 def webhook_keys(tenant: Annotated[str, typer.Argument(metavar="TENANT")], *, api: Api) -> None:
-    """Show the secrets that a tenant's receivers verify signatures with, the current one first."""
+    """Show the webhook signing keys of a tenant, the current one first."""
     keys = api.client.webhook_keys(tenant)
     api.print({"keys": [asdict(key) for key in keys]}, *(f"{key.id} {key.secret}" for key in keys))

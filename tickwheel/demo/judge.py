@@ -209,7 +209,7 @@ def _faults(cases: Sequence[_Case], *, strangers: int) -> Iterable[str]:
     recovering = [case for case in cases if case.job.fate is not Fate.DOOMED]
     lost = "lost, with neither an effect nor a dead letter at the end"
     for names, words in (
-        ([case.job.name for case in cases if case.submitted is None], "not taken by the scheduler"),
+        ([case.job.name for case in cases if case.submitted is None], "not accepted by the scheduler"),
         ([case.standing for case in cases if case.outcome is JobEnd.LOST], lost),
         ([case.standing for case in cases if case.effects > 1], "had more than one effect"),
         ([case.job.name for case in cases if case.is_early], "fired early"),

@@ -199,7 +199,7 @@ def _clock(duration: timedelta) -> str:
 
 def _look_up(client: Client, taken: Mapping[str, Submitted], narrator: Narrator) -> dict[str, Job]:
     """The state of each job, asked for again until it is settled or overdue; one that nobody answered is left out."""
-    narrator.begin("Look each job up", total=len(taken))
+    narrator.begin("Look up each job", total=len(taken))
     until = time.monotonic() + _PATIENCE.total_seconds()
     states: dict[str, Job] = {}
     settled: set[str] = set()

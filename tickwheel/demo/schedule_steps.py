@@ -82,7 +82,7 @@ def await_fires(imported: Import, load: Load, sink: Sink, narrator: Narrator) ->
 def _herd_picture(before: Load, after: Load, *, width: int) -> Iterator[Text]:
     # One height for both, so that the two can be compared.
     peak, minutes = before.peak, SPREAD // timedelta(minutes=1)
-    yield Text(f"as they are: up to {peak:,} in a minute")
+    yield Text(f"without a spread: up to {peak:,} in a minute")
     yield from (Text(line, style="red") for line in plot(before, peak=peak, width=width))
-    yield Text(f"with a spread of {minutes} minutes, as they are imported: up to {after.peak:,}")
+    yield Text(f"with a spread of {minutes} minutes, as imported: up to {after.peak:,}")
     yield from (Text(line, style="green") for line in plot(after, peak=peak, width=width))

@@ -91,7 +91,7 @@ def import_all(client: Client, schedules: Sequence[NewSchedule], *, on_progress:
         if not isinstance(result, NotStored):
             stored.append(asked)
             if asked.cron in NEVER:
-                failed[asked.id] = "taken, although it never fires"
+                failed[asked.id] = "accepted, although it never fires"
         elif _is_switched_off(result):
             switched_off[asked.id] = _reason_of(result.error)
         else:

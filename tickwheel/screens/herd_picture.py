@@ -35,9 +35,9 @@ def draw(file: Path, loads: Sequence[tuple[str, Load]], *, target: float) -> Non
         panel.set_ylim(0, top)
         if target <= top:
             _mark_target(panel, target)
-        title = f"Fires a minute {words}: at most {load.peak:,}, {load.mean:,.1f} on average"
+        title = f"Fires per minute, {words}: at most {load.peak:,}, {load.mean:,.1f} on average"
         panel.set_title(title, loc="left", fontsize=11, color=_INK)
-        panel.set_ylabel("fires a minute", color=_INK)
+        panel.set_ylabel("fires per minute", color=_INK)
         panel.spines[["top", "right"]].set_visible(False)
         panel.set_xlim(offset - _MARGIN_HOURS, offset + hours + _MARGIN_HOURS)
     panels[-1].xaxis.set_major_locator(MultipleLocator(3))

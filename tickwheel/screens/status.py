@@ -114,7 +114,7 @@ def _sweeper_line(health: Health) -> str:
         return "the sweeper has published nothing"
     said = f"the sweeper published {duration(health.at - sweeper.published_at)} ago"
     if sweeper.audited_to is not None:
-        said += f"; the audit has come to {_clock(sweeper.audited_to, at=health.at)}"
+        said += f"; the bucket audit has reached {_clock(sweeper.audited_to, at=health.at)}"
     return said
 
 
@@ -138,7 +138,7 @@ def _behind(age: timedelta) -> str:
 def _taken(each: ClassHealth) -> str:
     if each.is_shed is None:
         return _UNKNOWN
-    return "[red]refused[/red]" if each.is_shed else "taken"
+    return "[red]refused[/red]" if each.is_shed else "accepted"
 
 
 def _listed(listed: Listed) -> str:

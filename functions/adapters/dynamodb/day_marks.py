@@ -8,9 +8,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from functions.adapters.clients import is_transient
+from functions.adapters.clients import tried
 from functions.adapters.dynamodb.table import Item, Table
 from functions.domain.errors import Undecodable
 from functions.domain.instants import EPOCH, to_seconds
@@ -66,11 +64,8 @@ class DynamoDBDayMarks:
 
     def _put(self, marks: Sequence[Mark]) -> Sequence[Mark]:
         """Once, without retries; those that are not known to be written."""
-        try:
-            left = self._write(self._missing(marks))
-        except (ClientError, BotoCoreError) as error:
-            if not is_transient(error):
-                raise
+        left = tried(lambda: self._write(self._missing(marks)))
+        if left is None:
             return marks
         self._remember([mark for mark in marks if mark not in left])
         return left

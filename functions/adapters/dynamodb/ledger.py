@@ -11,7 +11,7 @@ from functions.adapters.dynamodb.ledger_attempts import LedgerAttempts
 from functions.adapters.dynamodb.ledger_control import LedgerControl
 from functions.adapters.dynamodb.ledger_row import read_row, ttl_of, unchanged_since
 from functions.domain.jobs.claims import LedgerRow
-from functions.domain.jobs.job import Job, Timer
+from functions.domain.jobs.job import Job
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import Event, State, sources, target
 from functions.domain.targets.http_answers import RESULT_LIMIT
@@ -21,7 +21,9 @@ from functions.ports.ledger import Applied, Refused
 
 @dataclass
 class DynamoDBLedger(LedgerAttempts, LedgerControl):
-    """The conditional-write table. What meets a transaction on its row is made again; JobBusy when it meets another each time.
+    """The conditional-write table.
+
+    A write that collides with a transaction on its row is made again. Raises JobBusy when it collides each time.
 
     Rows {k, s: state, a: attempt, f: fence, o: owner, l: lease until, d: due, r: rescues, c: cancel requested,
     i: job id, h: fingerprint, z: result, e: error, j: record of a held attempt, m: moved to,
@@ -43,22 +45,6 @@ class DynamoDBLedger(LedgerAttempts, LedgerControl):
         }
         is_new_or_mine = "attribute_not_exists(k) OR (s = :state AND o = :owner)"
         return self._put(item, condition=is_new_or_mine, state=target(Event.REGISTER), owner=owner)
-
-    def skip(self, timer: Timer, *, reason: str, owner: str, now: datetime) -> Applied | Refused:
-        """One write unit, refused or not."""
-        return self._write(
-            timer.job.key,
-            condition="attribute_not_exists(k) OR s = :scheduled OR (s = :state AND o = :owner)",
-            assignments="d = :due, i = :id, e = :reason",
-            state=target(Event.SKIP),
-            owner=owner,
-            due_at=timer.due_at,
-            scheduled_at=timer.job.scheduled_at,
-            now=now,
-            scheduled=State.SCHEDULED,
-            id=str(job_id_of(timer.job)),
-            reason=reason[:RESULT_LIMIT],
-        )
 
     def fail(self, letter: DeadLetter, job: Job, *, fence: int, owner: str, now: datetime) -> Applied | Refused:
         """Four write units, for what fails for good."""
@@ -95,8 +81,7 @@ class DynamoDBLedger(LedgerAttempts, LedgerControl):
         return {item["k"]: read_row(item) for item in items}
 
     def _end_with_dead_letter(self, letter: DeadLetter, job: Job, *, condition: str, **asked: Any) -> Applied | Refused:
-        """In one transaction: a letter of a job that went on, or a job that failed without one, would be a lie."""
-        assert self.dead_letters is not None  # only where a function has the table
+        """In one transaction: a letter of a job that continued, or a job that failed without one, would be a lie."""
         update = self._request(
             job.key,
             condition=f"({condition}) OR (s = :state AND o = :owner)",

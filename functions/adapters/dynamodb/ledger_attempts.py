@@ -10,7 +10,7 @@ from functions.adapters.dynamodb.ledger_row import read_row, ttl_of
 from functions.adapters.dynamodb.ledger_writes import LedgerWrites
 from functions.domain.far_ring.timer_record import encode_timer
 from functions.domain.jobs.claims import LedgerRow, deaths_of, is_own
-from functions.domain.jobs.job import Job, Timer
+from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import JobId, job_id_of
 from functions.domain.lifecycle import Event, State, target
 from functions.domain.targets.http_answers import RESULT_LIMIT
@@ -62,32 +62,18 @@ class LedgerAttempts(LedgerWrites):
 
     def attempt(self, timer: Timer, event: Event, *, owner: str, now: datetime) -> Applied | Refused:
         """One write unit, and the only one of an at_most_once job."""
-        never_started = "attribute_not_exists(k) OR s = :scheduled"
-        return self._write(
-            timer.job.key,
-            condition=f"{never_started} OR (s = :state AND o = :owner)",
-            assignments="d = :due, a = :attempt, i = :id",
-            state=target(event),
-            owner=owner,
-            due_at=timer.due_at,
-            scheduled_at=timer.job.scheduled_at,
-            now=now,
-            scheduled=State.SCHEDULED,
-            attempt=timer.attempt,
-            id=str(job_id_of(timer.job)),
+        return self._end_unstarted(
+            timer, event, assignments="a = :attempt", owner=owner, now=now, attempt=timer.attempt
+        )
+
+    def skip(self, timer: Timer, *, reason: str, owner: str, now: datetime) -> Applied | Refused:
+        """One write unit, refused or not."""
+        return self._end_unstarted(
+            timer, Event.SKIP, assignments="e = :reason", owner=owner, now=now, reason=reason[:RESULT_LIMIT]
         )
 
     def settle(
-        self,
-        job: Job,
-        event: Event,
-        *,
-        fence: int,
-        owner: str,
-        due_at: datetime,
-        now: datetime,
-        result: str = "",
-        error: str = "",
+        self, timer: Timer, event: Event, *, fence: int, owner: str, now: datetime, result: str = "", error: str = ""
     ) -> Applied | Refused:
         """One write unit. A zombie, whose attempt was rescued, is refused by the fence."""
         # Whoever ends a held attempt has a token of its own, and its fence.
@@ -96,14 +82,12 @@ class LedgerAttempts(LedgerWrites):
             running_under_my_fence += " AND attribute_not_exists(c)"
         mine = "f = :fence AND o = :owner AND s = :state"
         return self._write(
-            job.key,
+            timer,
             condition=f"({running_under_my_fence}) OR ({mine})",
             assignments="d = :due, z = :result, e = :error",
             removals="j",
             state=target(event),
             owner=owner,
-            due_at=due_at,
-            scheduled_at=job.scheduled_at,
             now=now,
             fence=fence,
             running=State.RUNNING,
@@ -114,13 +98,11 @@ class LedgerAttempts(LedgerWrites):
     def hold(self, timer: Timer, *, fence: int, owner: str, lease_until: datetime, now: datetime) -> Applied | Refused:
         """One write unit and one more for each 1,024 bytes of the record, which the API needs for a retry."""
         answer = self._write(
-            timer.job.key,
+            timer,
             condition="f = :fence AND o = :owner AND s = :state AND l <= :lease",
             assignments="d = :due, l = :lease, j = :record",
             state=target(Event.HOLD),
             owner=owner,
-            due_at=timer.due_at,
-            scheduled_at=timer.job.scheduled_at,
             lease_until=lease_until,
             now=now,
             fence=fence,
@@ -136,19 +118,12 @@ class LedgerAttempts(LedgerWrites):
         return self.hold(timer, fence=fence, owner=owner, lease_until=found.lease_until, now=now)
 
     def extend(
-        self,
-        key: str,
-        *,
-        fence: int,
-        lease_until: datetime,
-        now: datetime,
-        scheduled_at: datetime | None = None,
-        job_id: JobId | None = None,
+        self, job_id: JobId, *, fence: int, lease_until: datetime, now: datetime, needs_id: bool = True
     ) -> LedgerRow | Refused:
         """One write unit, and one more for each 1,024 bytes of the record. A lease only grows."""
-        its_id = {"id": str(job_id)} if job_id is not None else {}
+        its_id = {"id": str(job_id)} if needs_id else {}
         answer = self._change(
-            key,
+            job_id.key,
             returns="ALL_NEW",
             update="SET l = :lease, u = :now, x = :ttl",
             condition="f = :fence AND s = :running AND l <= :lease" + (" AND i = :id" if its_id else ""),
@@ -157,14 +132,14 @@ class LedgerAttempts(LedgerWrites):
             running=State.RUNNING,
             lease=lease_until,
             now=now,
-            ttl=ttl_of(now=now, due_at=scheduled_at or now, lease_until=lease_until),
+            ttl=ttl_of(now=now, due_at=job_id.due_at, lease_until=lease_until),
         )
         if not isinstance(answer, Refused):
             return read_row(answer)
         row = answer.row
         if row is None or (row.state, row.fence) != (State.RUNNING, fence):
             return answer
-        return row if job_id is None or row.job_id == str(job_id) else answer
+        return answer if needs_id and row.job_id != str(job_id) else row
 
     def complete(self, job_id: JobId, *, fence: int, result: str, now: datetime) -> Applied | Refused:
         """One write unit. The owner stays, so that its worker knows the row for its own when it comes to note the rest."""
@@ -204,17 +179,29 @@ class LedgerAttempts(LedgerWrites):
             id=str(job_id_of(timer.job)),
         )
 
+    def _end_unstarted(self, timer: Timer, event: Event, *, assignments: str, **asked: Any) -> Applied | Refused:
+        """End what nobody has ever claimed."""
+        return self._write(
+            timer,
+            condition="attribute_not_exists(k) OR s = :scheduled OR (s = :state AND o = :owner)",
+            assignments=f"d = :due, i = :id, {assignments}",
+            state=target(event),
+            scheduled=State.SCHEDULED,
+            id=str(job_id_of(timer.job)),
+            **asked,
+        )
+
     def _take(
         self, timer: Timer, *, owner: str, lease_until: datetime, assignments: str, **asked: Any
     ) -> Claimed | Refused:
         answer = self._update(
             timer.job.key,
+            due_at=timer.due_at,
+            scheduled_at=timer.job.scheduled_at,
             assignments=f"d = :due, a = :attempt, l = :lease, i = :id, {assignments}",
             returns="ALL_NEW",
             state=target(Event.CLAIM),
             owner=owner,
-            due_at=timer.due_at,
-            scheduled_at=timer.job.scheduled_at,
             lease_until=lease_until,
             attempt=timer.attempt,
             lease=lease_until,

@@ -24,12 +24,11 @@ class LedgerControl(LedgerWrites):
         """One write unit. A later message of the same attempt still finds its row: it lives as long as for its own time."""
         assert row.due_at is not None  # a retry has an instant
         return self._write(
-            timer.job.key,
+            timer,
             condition="s = :state AND ((d = :seen AND a = :before) OR (d = :due AND o = :owner))",
             assignments="d = :due",
             state=State.RETRYING,
             owner=owner,
-            due_at=timer.due_at,
             scheduled_at=max(timer.job.scheduled_at, row.due_at),
             now=now,
             seen=row.due_at,
@@ -43,7 +42,6 @@ class LedgerControl(LedgerWrites):
 
         Raises NotPlaced when the day of the far row could not be marked.
         """
-        assert self.timers is not None  # only where a function has the table
         moved_to = str(job_id_of(timer.job))
         nobody_has_had_it = "(s = :scheduled AND attribute_not_exists(f) AND attribute_not_exists(c))"
         update = self._request(
@@ -94,7 +92,6 @@ class LedgerControl(LedgerWrites):
 
         Raises NotPlaced when the day of the far row could not be marked.
         """
-        assert self.timers is not None  # only where a function has the table
         has_failed = "s = :failed AND (attribute_not_exists(a) OR a <= :before)"
         # Its key may have been used again since its row expired.
         is_its_own = "(attribute_not_exists(i) OR i = :id)"
@@ -133,23 +130,9 @@ class LedgerControl(LedgerWrites):
         if row is not None:
             unchanged, values = unchanged_since(row)
             condition = f"({unchanged}) OR s = :state"
-        answer = self._update(
-            job_id.key,
-            condition=condition,
-            assignments="d = if_not_exists(d, :due), i = if_not_exists(i, :id)",
-            returns="ALL_OLD",
-            state=target(Event.CANCEL),
-            owner=owner,
-            due_at=job_id.due_at,
-            now=now,
-            **values,
-            id=str(job_id),
-            # The next attempt that it may stop is due at most a backoff from now.
-            ttl=ttl_of(now=now + MAX_BACKOFF, due_at=job_id.due_at),
-        )
-        if isinstance(answer, Refused):
-            return answer
-        return Cancelled.over(read_row(answer) if answer else None, owner=owner)
+        # The next attempt that it may stop is due at most a backoff from now.
+        ttl = ttl_of(now=now + MAX_BACKOFF, due_at=job_id.due_at)
+        return self._entomb(job_id, Event.CANCEL, condition=condition, owner=owner, now=now, ttl=ttl, **values)
 
     def give_up(self, job_id: JobId, *, row: LedgerRow, reason: str, owner: str, now: datetime) -> Cancelled | Refused:
         """One write unit."""
@@ -157,25 +140,37 @@ class LedgerControl(LedgerWrites):
             return Refused(row)
         unchanged, seen = unchanged_since(row)
         assert row.updated_at is not None  # each write says when it was
-        answer = self._update(
-            job_id.key,
+        return self._entomb(
+            job_id,
+            Event.ABANDON,
             # The fence alone does not show a heartbeat, nor a watchdog that was parked.
             condition=f"({unchanged} AND u = :updated) OR (s = :state AND o = :owner)",
-            assignments="d = if_not_exists(d, :due), i = if_not_exists(i, :id), e = :reason",
+            note=", e = :reason",
             removals="j",
-            returns="ALL_OLD",
-            state=target(Event.ABANDON),
             owner=owner,
-            due_at=job_id.due_at,
             now=now,
             updated=row.updated_at,
-            id=str(job_id),
             reason=reason,
             **seen,
         )
-        return answer if isinstance(answer, Refused) else Cancelled.over(read_row(answer), owner=owner)
 
     def request_cancel(self, job_id: JobId, *, row: LedgerRow, now: datetime) -> Applied | Refused:
         """One write unit."""
         unchanged, seen = unchanged_since(row)
         return self._apply(job_id.key, update="SET c = :yes, u = :now", condition=unchanged, yes=True, now=now, **seen)
+
+    def _entomb(self, job_id: JobId, event: Event, *, owner: str, note: str = "", **asked: Any) -> Cancelled | Refused:
+        """Write a tombstone, under the job's own id and time where its row has none."""
+        answer = self._update(
+            job_id.key,
+            assignments=f"d = if_not_exists(d, :due), i = if_not_exists(i, :id){note}",
+            returns="ALL_OLD",
+            state=target(event),
+            owner=owner,
+            due_at=job_id.due_at,
+            id=str(job_id),
+            **asked,
+        )
+        if isinstance(answer, Refused):
+            return answer
+        return Cancelled.over(read_row(answer) if answer else None, owner=owner)

@@ -47,7 +47,7 @@ def read_row(item: Item) -> LedgerRow:
 
 
 def moved_ttl_of(job_id: JobId, timer: Timer, *, now: datetime) -> int:
-    """Of the row of a job that goes on as another. A timer of its own time may be left behind."""
+    """When the row of a job expires that continues as another. A timer of its own time may be left behind."""
     return to_seconds(max(now, job_id.due_at, timer.due_at) + MOVED_LIFE) + 1
 
 

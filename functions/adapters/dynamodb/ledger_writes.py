@@ -13,6 +13,7 @@ from functions.adapters.dynamodb.ledger_row import read_row, ttl_of
 from functions.adapters.dynamodb.table import Item, Table, Write
 from functions.adapters.dynamodb.timers import DynamoDBTimerStore
 from functions.domain.errors import Busy, JobBusy
+from functions.domain.jobs.job import Timer
 from functions.ports.ledger import Applied, Refused
 
 
@@ -22,14 +23,15 @@ class LedgerWrites:
 
     table: Table
     skew: timedelta
-    dead_letters: DynamoDBDeadLetters | None = None
-    timers: DynamoDBTimerStore | None = None
+    dead_letters: DynamoDBDeadLetters
+    timers: DynamoDBTimerStore
 
     def _transact(self, key: str, *parts: Any) -> Applied | Refused:
         return _applied(_in_turn(key, lambda: self.table.transact(*parts, tries=TRIES)))
 
-    def _write(self, key: str, **asked: Any) -> Applied | Refused:
-        return self._apply(key, **_transition(**asked))
+    def _write(self, timer: Timer, *, scheduled_at: datetime | None = None, **asked: Any) -> Applied | Refused:
+        scheduled_at = scheduled_at or timer.job.scheduled_at
+        return self._apply(timer.job.key, **_transition(due_at=timer.due_at, scheduled_at=scheduled_at, **asked))
 
     def _update(self, key: str, *, returns: str, **asked: Any) -> Item | Refused:
         return self._change(key, returns=returns, **_transition(**asked))

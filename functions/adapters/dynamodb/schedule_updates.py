@@ -49,7 +49,7 @@ class Update:
             self.set(name, value)
 
     def set_link(self, link: Link | None) -> None:
-        """Where the chain goes on."""
+        """Where the chain continues."""
         self.set_or_remove("p", write_position(link) if link else None)
         self.set_or_remove("m", link.nominal_at if link and link.nominal_at != link.at else None)
         self.set_or_remove("b", link.previous_at if link else None)

@@ -33,7 +33,7 @@ from functions.ports.ledger import Applied
 from functions.ports.schedules import Behind, StatePage, StoredSchedule
 
 TRIES_OF_SUMS = 24
-"""Of a change that a request waits for, which meets all others of its tenant in one row: six seconds of pauses or so."""
+"""Tries of a change that a request waits for, and that collides with all others of its tenant in one row: some six seconds."""
 
 
 @dataclass
@@ -46,7 +46,7 @@ class DynamoDBScheduleStore:
     a, aa: how often it was set aside lately, and when last, e: its share, x: ttl}; instants
     in ms, the ttl in s. l is a ring: a fire's index says which place it takes.
 
-    tries_of_sums: how often a change is made that meets others of its tenant in their sum.
+    tries_of_sums: how often a change is tried that collides with others of its tenant in their sum.
 
     Sums of shares {k: `{tenant}#`, c: schedules, e: fires an hour}, among the states: no schedule has an empty id.
     """
@@ -99,29 +99,24 @@ class DynamoDBScheduleStore:
         return StatePage(_states_of(found.items), found.last.get("k"))
 
     def change(
-        self,
-        stored: StoredSchedule,
-        state: ScheduleState,
-        *,
-        seen: ScheduleState | None,
-        limits: LoadLimits = NO_LIMITS,
+        self, new: StoredSchedule, state: ScheduleState, *, seen: ScheduleState | None, limits: LoadLimits = NO_LIMITS
     ) -> bool:
         """A transaction: two write units for each KB of the two rows, and two more where its share changes.
 
-        Those of one tenant that change shares are made one after another, each in its turn: they meet in the sum.
+        Those of one tenant that change shares are made one after another, each in its turn: they collide in the sum.
         """
-        history = stored.schedule.history
+        history = new.schedule.history
         added = Load.of(state.share) - Load.of(seen.share if seen else None)
-        tenant = stored.schedule.tenant
+        tenant = new.schedule.tenant
         writes = [
-            self._definition_write(stored, state),
-            self._state_write(stored.key, state, seen, history=history),
+            self._definition_write(new, state),
+            self._state_write(new.key, state, seen, history=history),
             *([self._sum_write(tenant, added, limits)] if added != Load() else ()),
         ]
         try:
             answer = self.state_table.transact(*writes, tries=self.tries_of_sums if added != Load() else TRIES)
         except Busy:
-            raise ScheduleBusy(stored.schedule.schedule_id) from None
+            raise ScheduleBusy(new.schedule.schedule_id) from None
         _, other, *sums = answer.found or (None, None)
         if other is None and sums and sums[0] is not None:
             limits.check(tenant, read_sum(sums[0]), added)
@@ -206,9 +201,7 @@ class DynamoDBScheduleStore:
 
     def forget_failures(self, key: str) -> None:
         """One write unit."""
-        update = Update()
-        update.remove("f")
-        self._update(key, update, condition="attribute_exists(k)")
+        self.state_table.update({"k": key}, update="REMOVE f", condition="attribute_exists(k)", tries=TRIES)
 
     def note_aside(self, key: str, *, version: int, now: datetime) -> int:
         """A write unit, or two for the first of a while. Repeating it changes nothing."""

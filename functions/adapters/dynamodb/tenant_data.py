@@ -44,24 +44,17 @@ class NotDeleted(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tables:
-    """Those that hold something of tenants."""
+class StoredRemains:
+    """What there is of a tenant; where a page of it ends is the key of its last row, or a place of its own, as JSON."""
 
+    s3: S3Client
+    bucket: str
     timer_rows: Table
     ledger_rows: Table
     schedule_rows: Table
     state_rows: Table
     tenant_rows: Table
     dead_letter_rows: Table
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredRemains:
-    """What there is of a tenant; where a page of it ends is the key of its last row, or a place of its own, as JSON."""
-
-    s3: S3Client
-    tables: Tables
-    bucket: str
     wheel: Wheel
     clock: Clock
     plans: TenantPlans
@@ -77,19 +70,19 @@ class StoredRemains:
             DeletionStage.OPERATIONS: self._operations,
             DeletionStage.TIMERS: self._timers,
             DeletionStage.SCHEDULES: self._schedules,
-            DeletionStage.STATES: partial(self._scan, self.tables.state_rows),
+            DeletionStage.STATES: partial(self._scan, self.state_rows),
             DeletionStage.OBJECTS: self._objects,
             DeletionStage.LETTERS: self._letters,
             DeletionStage.BREAKERS: self._breakers,
             DeletionStage.ROWS: self._rows,
-            DeletionStage.LEDGER: partial(self._scan, self.tables.ledger_rows),
+            DeletionStage.LEDGER: partial(self._scan, self.ledger_rows),
         }
         return sweep[part](tenant, after)
 
     def _operations(self, tenant: str, after: str) -> Swept:
         """Those that are open, by the partition in which everybody's are."""
-        found = _query(self.tables.tenant_rows, "t = :t", after=after, t=OPEN)
-        return _swept(self.tables.tenant_rows, found, [key for key in found.items if key["i"].split("#")[1] == tenant])
+        found = _query(self.tenant_rows, "t = :t", after=after, t=OPEN)
+        return _swept(self.tenant_rows, found, [key for key in found.items if key["i"].split("#")[1] == tenant])
 
     def _timers(self, tenant: str, after: str) -> Swept:
         """The buckets of marked days, some at a time."""
@@ -107,15 +100,15 @@ class StoredRemains:
 
     def _schedules(self, tenant: str, after: str) -> Swept:
         """Alarm rows and states first: they are found by their definitions."""
-        table = self.tables.schedule_rows
+        table = self.schedule_rows
         found = _query(table, "t = :t", after=after, limit=_BATCH, t=tenant)
         for item in found.items:
             self._delete_alarms(tenant, item["i"])
-            self.tables.state_rows.delete({"k": f"{tenant}#{item['i']}"})
+            self.state_rows.delete({"k": f"{tenant}#{item['i']}"})
         return _swept(table, found, found.items)
 
     def _delete_alarms(self, tenant: str, schedule_id: str) -> None:
-        state = self.tables.state_rows.get({"k": f"{tenant}#{schedule_id}"})
+        state = self.state_rows.get({"k": f"{tenant}#{schedule_id}"})
         if "r" not in state:
             return
         bucket = self.wheel.bucket_of(from_ms(state["r"]))
@@ -127,7 +120,7 @@ class StoredRemains:
     def _delete_timers(self, tenant: str, bucket: int, shard: int, priority: Priority) -> int:
         """Jobs and alarms of a class."""
         owned, partition = owned_prefix(priority, tenant), f"{bucket}#{shard:04d}"
-        return _delete_all(self.tables.timer_rows, "p = :p AND begins_with(s, :owned)", p=partition, owned=owned)
+        return _delete_all(self.timer_rows, "p = :p AND begins_with(s, :owned)", p=partition, owned=owned)
 
     def _objects(self, tenant: str, after: str) -> Swept:
         """From the first on, again and again: what was listed is gone."""
@@ -146,36 +139,31 @@ class StoredRemains:
     def _letters(self, tenant: str, after: str) -> Swept:
         """Hour by hour, from the oldest that may be there."""
         now = self.clock.now()
-        hour = (
-            datetime.fromisoformat(after)
-            if after
-            else (now - DEAD_LETTER_LIFE).replace(minute=0, second=0, microsecond=0)
-        )
+        oldest = (now - DEAD_LETTER_LIFE).replace(minute=0, second=0, microsecond=0)
+        hour = datetime.fromisoformat(after) if after else oldest
         deleted = 0
         for _ in range(_HOURS):
             if hour > now + _HOUR:
                 # Last: until then they say where there may be some.
-                deleted += _delete_all(self.tables.dead_letter_rows, "p = :p", p=f"{tenant}#{MARKS}")
+                deleted += _delete_all(self.dead_letter_rows, "p = :p", p=f"{tenant}#{MARKS}")
                 return Swept(deleted, None)
             partition = f"{tenant}#{format_instant(hour)[: len('2027-03-01T12')]}"
-            deleted += _delete_all(self.tables.dead_letter_rows, "p = :p", p=partition)
+            deleted += _delete_all(self.dead_letter_rows, "p = :p", p=partition)
             hour += _HOUR
         return Swept(deleted, hour.isoformat())
 
     def _breakers(self, tenant: str, after: str) -> Swept:
-        """Of those that are not closed, which stand together."""
-        found = _query(
-            self.tables.tenant_rows, "t = :t AND begins_with(i, :owned)", after=after, t=INDEX, owned=f"{tenant}#"
+        """Those that are not closed, which stand together."""
+        return _delete_page(
+            self.tenant_rows, "t = :t AND begins_with(i, :owned)", after=after, t=INDEX, owned=f"{tenant}#"
         )
-        return _swept(self.tables.tenant_rows, found, found.items)
 
     def _rows(self, tenant: str, after: str) -> Swept:
-        """Whatever is his in the table of everybody's."""
-        found = _query(self.tables.tenant_rows, "t = :t", after=after, t=tenant)
-        return _swept(self.tables.tenant_rows, found, found.items)
+        """The tenant's own rows in the table of all tenants."""
+        return _delete_page(self.tenant_rows, "t = :t", after=after, t=tenant)
 
     def _scan(self, table: Table, tenant: str, after: str) -> Swept:
-        """Of keys `{tenant}#...`."""
+        """Rows with keys `{tenant}#...`."""
         found = table.scan(
             limit=_SCANNED, after=_start(after), only="k", condition="begins_with(k, :owned)", owned=f"{tenant}#"
         )
@@ -186,12 +174,16 @@ def _delete_all(table: Table, condition: str, **values: Any) -> int:
     """Every selected row of a partition."""
     deleted, after = 0, ""
     while True:
-        found = _query(table, condition, after=after, only="p, s", **values)
-        swept = _swept(table, found, found.items)
+        swept = _delete_page(table, condition, after=after, only="p, s", **values)
         deleted += swept.deleted
         if swept.after is None:
             return deleted
         after = swept.after
+
+
+def _delete_page(table: Table, condition: str, **asked: Any) -> Swept:
+    found = _query(table, condition, **asked)
+    return _swept(table, found, found.items)
 
 
 def _query(table: Table, condition: str, *, after: str, only: str = "t, i", limit: int = _PAGE, **values: Any) -> Found:

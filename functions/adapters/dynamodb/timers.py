@@ -7,9 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from functions.adapters.clients import is_refused, is_transient
+from functions.adapters.clients import tried
 from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks, mark_of
 from functions.adapters.dynamodb.table import Found, Item, Table, attributes, instant_of
 from functions.domain.errors import NotPlaced, Undecodable
@@ -113,17 +111,8 @@ class DynamoDBTimerStore:
             "ConditionExpression": "s = :scheduled AND attribute_not_exists(c)",
             "ExpressionAttributeValues": attributes({":scheduled": State.SCHEDULED}),
         }
-        try:
-            self.writer.client.transact_write_items(
-                TransactItems=[{"ConditionCheck": waits}, {"Put": self.put_request(timer)}]
-            )
-        except (ClientError, BotoCoreError) as error:
-            if is_refused(error):
-                return False
-            if not is_transient(error):
-                raise
-            return None
-        return True
+        put = tried(lambda: self.writer.transact({"ConditionCheck": waits}, {"Put": self.put_request(timer)}))
+        return None if put is None else put.is_done
 
     def mark(self, timer: Timer) -> None:
         """What comes before `put_request`. Raises NotPlaced."""
@@ -142,24 +131,16 @@ class DynamoDBTimerStore:
         return [entry for left in unwritten for entry in left]
 
     def _put_one(self, entry: FarRow) -> list[FarRow]:
-        try:
-            self.writer.client.put_item(**self.writer.put_request(self._item(entry)))
-        except (ClientError, BotoCoreError) as error:
-            if not is_transient(error):
-                raise
-            return [entry]
-        return []
+        return [entry] if tried(lambda: self.writer.put(self._item(entry))) is None else []
 
     def _put_batch(self, entries: Sequence[FarRow]) -> list[FarRow]:
         # A batch may not name a key twice; equal keys are equal jobs, and one row is enough for them.
         items = {(item["p"], item["s"]): item for item in map(self._item, entries)}
-        try:
-            unprocessed = {item["s"] for item in self.writer.put_many(items.values())}
-        except (ClientError, BotoCoreError) as error:
-            if not is_transient(error):
-                raise
+        unprocessed = tried(lambda: self.writer.put_many(items.values()))
+        if unprocessed is None:
             return list(entries)
-        return [entry for entry in entries if _sort(entry) in unprocessed]
+        left = {item["s"] for item in unprocessed}
+        return [entry for entry in entries if _sort(entry) in left]
 
     def _item(self, entry: Timer | ScheduleAlarm) -> Item:
         bucket = self.wheel.bucket_of(entry.wakes_at)

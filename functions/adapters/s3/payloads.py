@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from botocore.exceptions import ClientError
 
+from functions.adapters.clients import code_of
 from functions.domain.jobs.job import Job
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class S3PayloadStore:
         try:
             return self._client.get_object(Bucket=self._bucket, Key=pointer)["Body"].read().decode()
         except ClientError as error:
-            if error.response.get("Error", {}).get("Code") in ("NoSuchKey", "404"):
+            if code_of(error) in ("NoSuchKey", "404"):
                 return None
             raise
 

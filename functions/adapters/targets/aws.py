@@ -71,7 +71,7 @@ class AwsCaller:
     def call(
         self, target: str, payload: str | None, invocation: Invocation, *, options: TargetOptions, timeout: timedelta
     ) -> Outcome:
-        """Call once. A function that overruns the timeout goes on, with a stale fence."""
+        """Call once. A function that overruns the timeout continues, with a stale fence."""
         parsed, call = parse_target(target), Call(timeout)
         text = "null" if payload is None else payload
 
@@ -99,8 +99,7 @@ class AwsCaller:
         answer = sending.client.send_message(
             QueueUrl=url,
             MessageBody=sending.text,
-            MessageAttributes=_attributes(sending.invocation),
-            **_order(sending),
+            **_beside(sending),
         )
         return _succeeded(message_id=answer["MessageId"])
 
@@ -182,8 +181,7 @@ def _publish(sending: _Sending) -> Outcome:
     answer = sending.client.publish(
         TopicArn=sending.target.text,
         Message=sending.text,
-        MessageAttributes=_attributes(sending.invocation),
-        **_order(sending),
+        **_beside(sending),
     )
     return _succeeded(message_id=answer["MessageId"])
 
@@ -214,8 +212,10 @@ def _start_execution(sending: _Sending) -> Outcome:
     return _succeeded(execution=name)
 
 
-def _attributes(invocation: Invocation) -> dict[str, dict[str, str]]:
-    return {
+def _beside(sending: _Sending) -> dict[str, Any]:
+    """What a message has beside its text."""
+    invocation = sending.invocation
+    attributes = {
         # Under the name that libraries of W3C Trace Context look for.
         name if name == "traceparent" else f"tickwheel-{name.replace('_', '-')}": {
             "DataType": "String",
@@ -223,14 +223,12 @@ def _attributes(invocation: Invocation) -> dict[str, dict[str, str]]:
         }
         for name, value in attempt_fields(invocation).items()
     }
-
-
-def _order(sending: _Sending) -> dict[str, str]:
     if not sending.target.is_fifo:
-        return {}
+        return {"MessageAttributes": attributes}
     return {
-        "MessageGroupId": sending.invocation.tenant,
-        "MessageDeduplicationId": digest_of(sending.invocation.idempotency_key),
+        "MessageAttributes": attributes,
+        "MessageGroupId": invocation.tenant,
+        "MessageDeduplicationId": digest_of(invocation.idempotency_key),
     }
 
 
@@ -243,7 +241,7 @@ def _failure(error: BotoCoreError | ClientError, target: Target, *, size: int) -
     name = type(error).__name__
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        return _refusal(error.response.get("Error", {}).get("Code", name), status, target, size=size)
+        return _refusal(clients.code_of(error) or name, status, target, size=size)
     if isinstance(error, ReadTimeoutError | ConnectTimeoutError):
         return Failed(f"{name}: no answer of {target.destination} in time", error_class=TIMEOUT)
     if isinstance(error, HTTPClientError | NotConnected):

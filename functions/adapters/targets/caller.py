@@ -31,7 +31,7 @@ class TargetCaller:
     def call(
         self, target: str, payload: str | None, invocation: Invocation, *, options: TargetOptions, timeout: timedelta
     ) -> Outcome:
-        """Call once. Answers within the timeout, or a moment later: what overruns goes on, with a stale fence."""
+        """Call once. Answers within the timeout, or a moment later: what overruns continues, with a stale fence."""
         scheme = target.partition(":")[0]
         caller = self._by_scheme.get(scheme)
         if caller is None:

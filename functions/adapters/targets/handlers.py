@@ -31,7 +31,7 @@ class HandlerCaller:
         options: TargetOptions,  # noqa: ARG002  a function has none
         timeout: timedelta,
     ) -> Outcome:
-        """A handler that overruns its timeout goes on, with a stale fence."""
+        """A handler that overruns its timeout continues, with a stale fence."""
         name = target.partition(":")[2]
         handler = self._handlers.get(name)
         if handler is None:

@@ -28,7 +28,7 @@ class DeadLetterEntry(TypedDict):
     error: Annotated[str, Field(examples=["no answer within 30 s"])]
     error_class: Annotated[str, Field(examples=["timeout", "worker_died", "undecodable"])]
     attempt: shapes.Count
-    """the last one"""
+    """The number of the last attempt."""
     is_replayable: bool
     job_id: NotRequired[str]
     target: NotRequired[str]
@@ -37,7 +37,7 @@ class DeadLetterEntry(TypedDict):
 
 
 class DescribedJob(TypedDict):
-    """how the job was asked for, without payload; of its headers only their names."""
+    """The job as it was submitted, without its payload and the values of its headers."""
 
     target: str
     scheduled_at: shapes.Instant
@@ -54,55 +54,55 @@ class DescribedJob(TypedDict):
 
 
 class DeadLetter(DeadLetterEntry):
-    """A dead letter with all that is kept of it."""
+    """A dead letter with all its fields."""
 
     payload: NotRequired[Any]
-    """as its target would be given it"""
+    """The payload as its target would receive it."""
     is_payload_gone: NotRequired[Literal[True]]
     due_at: NotRequired[shapes.Instant]
-    """of the last attempt"""
+    """When the last attempt was due."""
     job: NotRequired[DescribedJob]
     raw: NotRequired[str]
-    """the beginning of a body that Tickwheel did not write"""
+    """The beginning of a message body that Tickwheel did not write."""
 
 
 class Position(TypedDict):
     """How far an answer reaches."""
 
     examined_until: shapes.Instant
-    """how far back this answer reaches"""
+    """How far back this response reaches."""
     next: str | None
-    """`after` of the next request; null at the end"""
+    """The `after` of the next request, or `null` at the end."""
 
 
 class DeadLetters(Position):
-    """newest first; a page may be empty and have a next one."""
+    """A page of dead letters, newest first. A page may be empty although there is a next one."""
 
     dead_letters: list[DeadLetterEntry]
 
 
 class Replay(TypedDict):
-    """What came of the replay of one dead letter."""
+    """The result of replaying a dead letter."""
 
     id: shapes.DeadLetterId
     job_id: shapes.JobId
     outcome: Annotated[str, shapes.one_of([replay.REPLAYED, replay.ALREADY_REPLAYED])]
     attempt: NotRequired[shapes.Count]
-    """the one that is due"""
+    """The number of the next attempt."""
     due_at: NotRequired[shapes.Instant]
     state: NotRequired[Annotated[str, shapes.one_of(State)]]
-    """absent: its ledger row has expired"""
+    """The state of the job. Absent if its ledger row has expired."""
 
 
 class Purge(TypedDict):
-    """A dead letter that is not there (any more)."""
+    """A dead letter that does not exist, or no longer exists."""
 
     id: shapes.DeadLetterId
     outcome: Annotated[str, shapes.one_of([purge.PURGED])]
 
 
 class DeadLetterFailure(TypedDict):
-    """A dead letter that stays, and why."""
+    """A dead letter that was not changed, and why."""
 
     id: shapes.DeadLetterId
     code: Annotated[str, Field(examples=["payload_gone"])]
@@ -110,26 +110,26 @@ class DeadLetterFailure(TypedDict):
 
 
 class Replays(Position):
-    """What came of the replay of many."""
+    """The result of replaying many dead letters."""
 
     matched: shapes.Count
     replayed: shapes.Count
     already_replayed: shapes.Count
     failed: list[DeadLetterFailure]
-    """whose dead letters stay, and why"""
+    """The dead letters that were not changed, and why."""
 
 
 class Purges(Position):
-    """What came of the purge of many."""
+    """The result of purging many dead letters."""
 
     matched: shapes.Count
     purged: shapes.Count
     failed: list[DeadLetterFailure]
-    """whose dead letters stay, and why"""
+    """The dead letters that were not changed, and why."""
 
 
 class Matches(Position):
-    """of a dry run: how many are selected, and the newest of them."""
+    """The result of a dry run: how many dead letters match, and the newest of them."""
 
     matched: shapes.Count
     dead_letters: Annotated[list[DeadLetterEntry], Field(max_length=MOST_SHOWN)]

@@ -16,24 +16,27 @@ from functions.domain.jobs.job import check_tenant
 _Tenant = Annotated[
     str,
     obeying(lambda tenant: tenant == NO_TENANT or check_tenant(tenant)),
-    Field(description=f"or {NO_TENANT}: what Tickwheel did not write"),
+    Field(description=f"The id of a tenant, or `{NO_TENANT}` for messages that Tickwheel did not write."),
 ]
 _Text = Annotated[str, Field(max_length=2_048)]
 
 
 class FilterQuery(StrictModel):
-    """Which dead letters are selected: all that match every condition."""
+    """The dead letters that match every condition."""
 
     tenant: _Tenant
-    since: Annotated[Instant | None, Field(description="without it: 24 hours before until; at most 90 days back")] = (
-        None
-    )
-    until: Annotated[Instant | None, Field(description="letters before; without it: now")] = None
-    target: Annotated[_Text, Field(description="of the job, or its destination such as https://example.com")] = ""
-    error_class: Annotated[_Text, Field(description="such as timeout")] = ""
-    schedule: Annotated[_Text, Field(description="the id of the schedule whose fire it was")] = ""
-    tag: Annotated[_Text, Field(description="one of the job's")] = ""
-    after: Annotated[_Text, Field(description="the `next` of the answer before")] = ""
+    since: Annotated[
+        Instant | None,
+        Field(description="Dead letters from this instant on, at most 90 days ago. Default: 24 hours before `until`."),
+    ] = None
+    until: Annotated[Instant | None, Field(description="Dead letters before this instant. Default: now.")] = None
+    target: Annotated[
+        _Text, Field(description="The target of the job, or its destination such as `https://example.com`.")
+    ] = ""
+    error_class: Annotated[_Text, Field(description="An error class such as `timeout`.")] = ""
+    schedule: Annotated[_Text, Field(description="The id of the schedule that the job was a fire of.")] = ""
+    tag: Annotated[_Text, Field(description="One of the job's tags.")] = ""
+    after: Annotated[_Text, Field(description="The `next` of the previous response.")] = ""
 
     @field_validator("until")
     @classmethod
@@ -58,7 +61,7 @@ class ListQuery(FilterQuery):
 class PurgeBody(
     FilterQuery, json_schema_extra={"examples": [{"tenant": "acme", "error_class": "timeout", "dry_run": True}]}
 ):
-    """Dead letters that are to be forgotten. dry_run: count them, show the first ones, and change nothing."""
+    """The dead letters to purge. dry_run: count them, return the first ones, and change nothing."""
 
     dry_run: Annotated[bool, Field(strict=True)] = False
 
@@ -66,8 +69,9 @@ class PurgeBody(
 class ReplayBody(
     PurgeBody, json_schema_extra={"examples": [{"tenant": "acme", "target": "https://example.com", "rate": 5}]}
 ):
-    """Dead letters whose jobs are to run again; with a rate, so many a second."""
+    """The dead letters to replay."""
 
     rate: Annotated[
-        float | None, Field(ge=0.01, le=10_000, strict=True, description="jobs a second; without it: all at once")
+        float | None,
+        Field(ge=0.01, le=10_000, strict=True, description="The number of jobs per second. Default: all at once."),
     ] = None

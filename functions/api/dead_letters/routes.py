@@ -42,7 +42,7 @@ class DeadLetterServices:
 
 @routes.route("GET /v1/dead-letters", access=QUERY, query=ListQuery, answers={200: "DeadLetters"}, reads=_A_SEARCH)
 def list_dead_letters(services: DeadLetterServices, request: Request) -> Response[str]:
-    """Tell a tenant's dead letters, newest first, page by page."""
+    """List the dead letters of a tenant, newest first."""
     query = request.query_as(ListQuery)
     return answer(HTTPStatus.OK, answers.page_body(_find(services, query, limit=query.limit)))
 
@@ -56,7 +56,7 @@ def list_dead_letters(services: DeadLetterServices, request: Request) -> Respons
     reads=_A_SEARCH,
 )
 def replay_dead_letters(services: DeadLetterServices, request: Request) -> Response[str]:
-    """Replay up to 200 dead letters that match a filter; or, with dry_run, count them."""
+    """Replay up to 200 dead letters that match a filter. With `dry_run`, count them and change nothing."""
     body = request.body_as(ReplayBody)
     if body.dry_run:
         return answer(HTTPStatus.OK, answers.dry_run_body(_find(services, body, limit=MOST_COUNTED)))
@@ -69,7 +69,7 @@ def replay_dead_letters(services: DeadLetterServices, request: Request) -> Respo
     "POST /v1/dead-letters:purge", access=BODY, body=PurgeBody, answers={200: "Purges | Matches"}, reads=_A_SEARCH
 )
 def purge_dead_letters(services: DeadLetterServices, request: Request) -> Response[str]:
-    """Forget up to 200 dead letters that match a filter; or, with dry_run, count them."""
+    """Purge up to 200 dead letters that match a filter. With `dry_run`, count them and change nothing."""
     body = request.body_as(PurgeBody)
     if body.dry_run:
         return answer(HTTPStatus.OK, answers.dry_run_body(_find(services, body, limit=MOST_COUNTED)))
@@ -81,13 +81,13 @@ def purge_dead_letters(services: DeadLetterServices, request: Request) -> Respon
     "GET /v1/dead-letters/{id}", access=DEAD_LETTER, refuses=(DeadLetterNotFound,), answers={200: "DeadLetter"}
 )
 def get_dead_letter(services: DeadLetterServices, _: Request, letter_id: str) -> Response[str]:
-    """Tell a dead letter with its payload."""
+    """Get a dead letter with its payload."""
     return answer(HTTPStatus.OK, answers.inspected_body(services.finder.inspect(parse_dead_letter_id(letter_id))))
 
 
 @routes.route("DELETE /v1/dead-letters/{id}", access=DEAD_LETTER, answers={200: "Purge"})
 def purge_dead_letter(services: DeadLetterServices, request: Request, letter_id: str) -> Response[str]:
-    """Forget a dead letter."""
+    """Purge a dead letter."""
     parsed = parse_dead_letter_id(letter_id)
     services.purger.purge(parsed, caller=request.caller)
     return answer(HTTPStatus.OK, answers.purge_body(parsed))
@@ -100,7 +100,7 @@ def purge_dead_letter(services: DeadLetterServices, request: Request, letter_id:
     answers={200: "Replay", 202: "Replay"},
 )
 def replay_dead_letter(services: DeadLetterServices, request: Request, letter_id: str) -> Response[str]:
-    """Run a job that has failed for good again."""
+    """Replay a dead letter: run its job again."""
     parsed = parse_dead_letter_id(letter_id)
     services.admission.check_open(parsed.tenant)
     outcome = services.replayer.replay(parsed, caller=request.caller)

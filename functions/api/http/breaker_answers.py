@@ -11,17 +11,17 @@ from functions.domain.targets import breaker as rules
 
 
 class Breaker(TypedDict):
-    """a destination without one is closed."""
+    """A breaker that is not closed."""
 
     tenant: shapes.TenantId
     destination: shapes.Destination
-    """scheme://host:port, an ARN, or handler:NAME"""
+    """`scheme://host:port`, an ARN, or `handler:NAME`."""
     state: Annotated[str, shapes.one_of(rules.BreakerState)]
     opened_at: shapes.Instant
     until: shapes.Instant
-    """open: from then on one job probes it; half_open: the end of the lease of its probe"""
+    """If open: when one job may probe the destination. If half open: when the lease of the probe ends."""
     error_class: Annotated[str, Field(examples=["timeout"])]
-    """of the failure that opened it last"""
+    """The error class of the failure that last opened the breaker."""
 
 
 def breaker_body(breaker: rules.Breaker) -> Breaker:

@@ -32,15 +32,16 @@ _Expiry = Annotated[
 
 
 class RetryBody(requests.StrictModel):
-    """How a failed attempt is repeated."""
+    """How failed attempts are retried."""
 
     strategy: Strategy = REQUESTED.retry.strategy
-    attempts: Annotated[int, Field(ge=1, le=MAX_ATTEMPTS, strict=True, description="in all, the first included")] = (
-        REQUESTED.retry.attempts
-    )
+    attempts: Annotated[
+        int,
+        Field(ge=1, le=MAX_ATTEMPTS, strict=True, description="The highest number of attempts, including the first."),
+    ] = REQUESTED.retry.attempts
     base: _Backoff = REQUESTED.retry.base
     cap: _Backoff = REQUESTED.retry.cap
-    max_age: Annotated[_Age | None, Field(description="no attempt is due later than this after the first")] = (
+    max_age: Annotated[_Age | None, Field(description="No attempt is due later than this after the first one.")] = (
         REQUESTED.retry.max_age
     )
 
@@ -59,16 +60,21 @@ class RetryBody(requests.StrictModel):
 
 
 class HttpBody(requests.StrictModel):
-    """How an HTTP target is called, and which of its answers mean what."""
+    """How an HTTP target is called, and how its response statuses are interpreted."""
 
     method: Method = REQUESTED.method
     headers: Annotated[
         dict[str, str],
-        Field(json_schema_extra={"maxProperties": MAX_HEADERS}, description="sent beside Tickwheel's own"),
+        Field(
+            json_schema_extra={"maxProperties": MAX_HEADERS},
+            description="Headers to send in addition to those that Tickwheel sets.",
+        ),
     ] = {}  # noqa: RUF012  pydantic copies it
-    success: Annotated[tuple[StatusCode, ...], Field(description="statuses that mean success; none: 200 to 299")] = ()
+    success: Annotated[
+        tuple[StatusCode, ...], Field(description="The statuses that mean success. An empty list means 200 to 299.")
+    ] = ()
     retry_on: Annotated[
-        tuple[StatusCode, ...], Field(description="statuses that are tried again although they are usually permanent")
+        tuple[StatusCode, ...], Field(description="Statuses to retry that would otherwise be permanent failures.")
     ] = ()
 
     @field_validator("headers")
@@ -95,11 +101,11 @@ class CallBody(requests.StrictModel):
     target: Annotated[
         str,
         Field(
-            description="https://…, handler:NAME for a function of the worker, or an ARN",
+            description="An HTTPS URL, `handler:NAME` for a function in the worker, or an ARN.",
             examples=["https://example.com/hook"],
         ),
     ]
-    payload: Annotated[Any, Field(description="any JSON, at most 256 KB")] = None
+    payload: Annotated[Any, Field(description="Any JSON value of at most 256 KB.")] = None
     priority: Annotated[str, Field(json_schema_extra={"enum": list(_PRIORITIES)})] = REQUESTED.priority.name.lower()
     delivery: Delivery = REQUESTED.delivery
     precision: Precision = REQUESTED.precision
@@ -108,11 +114,11 @@ class CallBody(requests.StrictModel):
     expires_after: _Expiry | None = None
     http: HttpBody = HttpBody()
     asynchronous: Annotated[
-        bool, Field(strict=True, description="a Lambda function is started without waiting for its answer")
+        bool, Field(strict=True, description="Whether to invoke a Lambda function without waiting for its result.")
     ] = False
     tags: Annotated[
         tuple[requests.Tag, ...],
-        Field(max_length=MAX_TAGS, description="labels that the tenant gives the job"),
+        Field(max_length=MAX_TAGS, description="Labels of the job, chosen by its tenant."),
         requests.obeying(check_tags),
     ] = ()
 

@@ -83,11 +83,11 @@ def _refusals(route: Route, schema: Mapping[str, Any]) -> dict[str, Any]:
     for status, code, title in map(TABLE.__getitem__, refusals_of(route)):
         by_status.setdefault(status, {})[code] = title
     refused: dict[str, Any] = {
-        "401": {"description": "The token is missing or not valid.", "content": gateway["Unauthorized"]}
+        "401": {"description": "The token is missing or invalid.", "content": gateway["Unauthorized"]}
     }
     for status, titles in sorted(by_status.items()):
         content = gateway["Forbidden"] if status is HTTPStatus.FORBIDDEN else {}
-        words = [f"{code}: {title}" for code, title in titles.items()] or ["The signature is missing or not valid"]
+        words = [f"{code}: {title}" for code, title in titles.items()] or ["The signature is missing or invalid"]
         for code, title in list(titles.items())[:1]:
             content = content | {CONTENT_TYPE: {"schema": schema, "example": problem(status, code, title)}}
         refused[str(int(status))] = {"description": "; ".join(words) + ".", "content": content}
@@ -183,12 +183,12 @@ def schemas_of(models: Iterable[type[BaseModel]], shapes: Mapping[str, Any]) -> 
 
 
 def describe_defaults(schemas: Mapping[str, Any]) -> None:
-    """Say in words what a field is without a value: makers of types take one with a `default` for one that is always there."""
+    """State defaults in the descriptions: code generators take a field with a `default` for one that is always present."""
     for schema in schemas.values():
         for field in schema.get("properties", {}).values():
             if "default" not in field:
                 continue
             default = field.pop("default")
             if default is not None:
-                words = f"usually {json.dumps(default)}"
-                field["description"] = f"{field['description']}; {words}" if "description" in field else words
+                words = f"Default: `{json.dumps(default)}`."
+                field["description"] = f"{field['description']} {words}" if "description" in field else words

@@ -132,7 +132,7 @@ Duration = Annotated[
     WithJsonSchema(
         {
             "anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "format": "duration"}],
-            "description": "seconds, or an ISO 8601 duration without years and months",
+            "description": "A number of seconds, or an ISO 8601 duration without years and months.",
             "examples": [90, "PT1H30M"],
         }
     ),

@@ -28,7 +28,7 @@ KEY: Mapping[str, Any] = {
 }
 TRACEPARENT: Mapping[str, Any] = {
     "name": "traceparent",
-    "description": "of W3C Trace Context: the trace that the jobs belong to; an invalid one is ignored",
+    "description": "The trace that the jobs belong to, in the format of W3C Trace Context. An invalid value is ignored.",
     "schema": TEXT,
 }
 """Headers, as OpenAPI describes a parameter."""

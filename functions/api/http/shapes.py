@@ -33,7 +33,7 @@ Destination = Annotated[str, _such_as("https://example.com")]
 Caller = Annotated[str, _such_as("arn:aws:sts::123456789012:assumed-role/orders/session")]
 
 Instant = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
-Day = Annotated[str, WithJsonSchema({"type": "string", "format": "date", "description": "in UTC"})]
+Day = Annotated[str, WithJsonSchema({"type": "string", "format": "date", "description": "A day in UTC."})]
 Duration = Annotated[str, WithJsonSchema({"type": "string", "format": "duration"})]
 Count = Annotated[int, Field(ge=0)]
 PriorityName = Annotated[str, one_of(priority.name.lower() for priority in Priority)]
@@ -44,36 +44,36 @@ OTHER_CODES = {"no_such_route", "unavailable", "out_of_time", "answer_too_large"
 
 
 class FieldProblem(TypedDict):
-    """Why a field is refused."""
+    """Why a field was rejected."""
 
     field: str
     message: str
     value: NotRequired[Any]
     instead: NotRequired[list[Mapping[str, Any]]]
-    """parts of a schedule's definition, one of which to write in its place"""
+    """Parts of a schedule definition. Use one of them instead of the rejected value."""
 
 
 class ProblemMembers(TypedDict, total=False):
-    """What a problem may hold beside what it is."""
+    """Members of a problem that depend on its code."""
 
     detail: str
     id: str
-    """the first job or operation of the idempotency key, or the job that this one is now"""
+    """The id of the job or operation that was first created with the idempotency key, or the current id of a moved job."""
     state: JobState
     retry_after: int
-    """seconds after which the same request may be taken"""
+    """The number of seconds after which to repeat the request."""
     count: int
-    """what there is of what is limited"""
+    """The current number of what is limited."""
     limit: float
     fires_per_minute: float
-    """of the schedules that there are"""
+    """The fires per minute of the existing schedules."""
     added: float
-    """fires a minute that the refused schedule would add"""
+    """The fires per minute that the rejected schedule would add."""
     errors: list[FieldProblem]
 
 
 class Problem(ProblemMembers):
-    """RFC 9457."""
+    """A problem document as defined by RFC 9457."""
 
     type: Annotated[str, _such_as("urn:tickwheel:problem:unavailable")]
     title: Annotated[str, _such_as("Something failed; submit or ask again")]

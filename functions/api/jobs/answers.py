@@ -24,7 +24,7 @@ from functions.services.jobs import rescheduler
 
 
 class Accepted(TypedDict):
-    """A job that was taken in."""
+    """An accepted job."""
 
     id: shapes.JobId
     tenant: shapes.TenantId
@@ -32,11 +32,11 @@ class Accepted(TypedDict):
     due_at: shapes.Instant
     ring: Annotated[str, shapes.one_of(Ring)] | None
     replayed: bool
-    """the idempotency key had been used, and this is its first job"""
+    """Whether the idempotency key had been used before. If so, this is the job that was first submitted with it."""
 
 
 class Job(TypedDict):
-    """What is known of a job."""
+    """A job and its latest attempt."""
 
     id: shapes.JobId
     tenant: shapes.TenantId
@@ -51,19 +51,19 @@ class Job(TypedDict):
     result: NotRequired[Any]
     error: NotRequired[str]
     moved_to: NotRequired[str]
-    """of a job that was moved too often to be followed"""
+    """The next id of a job that was moved too often to be followed."""
     updated_at: NotRequired[shapes.Instant]
 
 
 class Cancelled(TypedDict):
-    """A job that is cancelled, or will be."""
+    """A job that is cancelled, or whose cancellation was requested."""
 
     id: shapes.JobId
     state: Annotated[str, shapes.one_of(["cancelled", "cancel_requested"])]
 
 
 class Result(TypedDict):
-    """Of one job of a batch: the job, or why it is refused."""
+    """The result for one job of a batch: the accepted job, or the problem."""
 
     status: int
     job: NotRequired[Accepted]
@@ -71,55 +71,55 @@ class Result(TypedDict):
 
 
 class Results(TypedDict):
-    """Of a batch."""
+    """The results of a batch."""
 
     results: Annotated[list[Result], Field(max_length=BATCH_LIMIT)]
-    """one a job, in the order of the request"""
+    """One result for each job, in the order of the request."""
 
 
 class Waiting(TypedDict):
-    """A job that waits."""
+    """A waiting job."""
 
     id: shapes.JobId
-    """under which the job goes on"""
+    """The id under which the job continues."""
     tenant: shapes.TenantId
     state: Annotated[str, shapes.one_of([State.SCHEDULED, State.RETRYING])]
     due_at: shapes.Instant
     moved_from: NotRequired[str]
-    """the id that it was asked for by; it goes on answering"""
+    """The id in the request. It stays valid."""
 
 
 class Heartbeat(TypedDict):
-    """An attempt that goes on."""
+    """An attempt whose lease was renewed."""
 
     id: shapes.JobId
     state: Annotated[str, shapes.one_of([State.RUNNING])]
     lease_until: shapes.Instant | None
-    """send the next heartbeat before this"""
+    """When the lease ends. Send the next heartbeat before then."""
     cancelled: bool
-    """stop, and then complete or fail the job"""
+    """Whether cancellation was requested. If so, stop the work, then complete or fail the job."""
 
 
 class Ended(TypedDict):
-    """An attempt that has ended, and what that made of its job."""
+    """The state of a job after its attempt has ended."""
 
     id: shapes.JobId
     state: shapes.JobState
 
 
 class Explanation(TypedDict):
-    """Why a job has not run yet, or what became of it."""
+    """Why a job has not run yet, or how it ended."""
 
     id: shapes.JobId
     state: shapes.JobState
     reason: Annotated[str, shapes.one_of(facts.Reason)]
     at: shapes.Instant | None
     detail: Annotated[str, Field(examples=["It waits for its time."])]
-    """for people"""
+    """The reason in words."""
     remedy: Annotated[str, Field(examples=["nothing, until it is due"])]
-    """what would let the job run, for people"""
+    """What would let the job run, in words."""
     would_change_it: Annotated[str, Field(deprecated=True, examples=["nothing, until it is due"])]
-    """the same as remedy"""
+    """Use `remedy` instead."""
 
 
 def cancelled_body(job_id: JobId, *, is_cancelled: bool) -> Cancelled:
@@ -153,7 +153,7 @@ def heartbeat_body(job_id: JobId, row: LedgerRow) -> Heartbeat:
 
 
 def ended_body(job_id: JobId, state: State) -> Ended:
-    """An attempt that has ended, and what that made of its job."""
+    """The state of a job after its attempt has ended."""
     return {"id": str(job_id), "state": state}
 
 

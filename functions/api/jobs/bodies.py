@@ -23,7 +23,7 @@ class JobBody(
         "examples": [{"tenant": "acme", "target": "https://example.com/hook", "payload": {"order": 7}, "delay": "PT1H"}]
     },
 ):
-    """A job: what to call, for whom, and when. Without run_at and delay: now."""
+    """A job: its target, its tenant and its time. Without `run_at` and `delay` it runs now."""
 
     tenant: requests.NewTenant
     idempotency_key: requests.IdempotencyKey | None = None
@@ -82,6 +82,6 @@ class BatchBody(
         ]
     },
 ):
-    """Up to 500 jobs. Each is checked by itself, so that one bad job does not hold up the others."""
+    """Up to 500 jobs. Each job is checked separately, so an invalid one does not prevent the others."""
 
     jobs: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=BATCH_LIMIT)]

@@ -17,7 +17,7 @@ from functions.domain.far_ring.timer_record import decode_timer
 from functions.domain.jobs.claims import LEASE_MARGIN, LedgerRow
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import JobId
-from functions.domain.lifecycle import State
+from functions.domain.lifecycle import Event, State
 from functions.ports.clock import Clock
 from functions.ports.ledger import Applied, Ledger, Refused
 from functions.ports.recorder import AuditTrail
@@ -62,12 +62,7 @@ class Finisher:
             lease = _timer_of(job_id, row).job.timeout + LEASE_MARGIN if is_held and row else USUAL_LEASE
         now = self.clock.now()
         answer = self.ledger.extend(
-            job_id.key,
-            fence=fence,
-            lease_until=now + lease,
-            now=now,
-            scheduled_at=max(now, job_id.due_at),
-            job_id=None if self.known.has_check(job_id) else job_id,
+            job_id, fence=fence, lease_until=now + lease, now=now, needs_id=not self.known.has_check(job_id)
         )
         if isinstance(answer, Refused):
             self._check(job_id, answer.row)
@@ -87,7 +82,8 @@ class Finisher:
                 return
             running = _running(job_id, row, fence=fence)
             if running.held:
-                is_ended = self.settler.succeed(_timer_of(job_id, running), self._claim_of(running), result)
+                timer, claim = _timer_of(job_id, running), self._claim_of(running)
+                is_ended = self.settler.end(timer, claim, Event.SUCCEED, result=result)
             else:
                 # Its worker has not noted yet that it is held; then it notes this end, as its own.
                 answer = self.ledger.complete(job_id, fence=fence, result=result, now=self.clock.now())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated, Any
 
@@ -16,11 +17,11 @@ from functions.domain.errors import InvalidInput, InvalidJob
 from functions.domain.instants import format_instant
 from functions.domain.jobs.job import Job
 from functions.domain.jobs.retry import MAX_BACKOFF
+from functions.domain.jobs.submission import Submission
 from functions.domain.schedules.defaults import REQUESTED
 from functions.domain.schedules.record import encode_template
 from functions.domain.schedules.schedule import JobTemplate
 from functions.domain.targets.http_answers import RESULT_LIMIT
-from functions.services.jobs.rescheduler import Edited
 
 MAX_ERROR = 2_000
 MIN_LEASE = timedelta(seconds=1)
@@ -39,23 +40,26 @@ _Lease = Annotated[Duration, between(MIN_LEASE, MAX_LEASE, "must be from 1 secon
 
 
 class _FencedBody(StrictModel):
-    fence: Annotated[int, Field(ge=1, le=MAX_FENCE, strict=True, description="that the attempt was given")]
+    fence: Annotated[int, Field(ge=1, le=MAX_FENCE, strict=True, description="The fence of the attempt.")]
 
 
 class HeartbeatBody(_FencedBody, json_schema_extra={"examples": [{"fence": 1, "lease": "PT5M"}]}):
-    """The target of an attempt goes on."""
+    """A report that the target of an attempt is still working."""
 
     lease: Annotated[
-        _Lease | None, Field(description="from now, 1 s to 12 h; without it the timeout of the job and 5 s")
+        _Lease | None,
+        Field(
+            description="The length of the new lease, from now: 1 second to 12 hours. Default: the timeout of the job plus 5 seconds."
+        ),
     ] = None
 
 
 class CompleteBody(_FencedBody, json_schema_extra={"examples": [{"fence": 1, "result": {"sent": 12}}]}):
-    """The target of an attempt has taken the job."""
+    """A report that the target of an attempt has succeeded."""
 
     result: Annotated[
         Any,
-        Field(description=f"any JSON, of which the first {RESULT_LIMIT} characters are kept"),
+        Field(description=f"Any JSON value. The first {RESULT_LIMIT} characters are kept."),
         obeying(compact_json),
     ] = None
 
@@ -69,12 +73,16 @@ class FailBody(
     _FencedBody,
     json_schema_extra={"examples": [{"fence": 1, "error": "the printer is out of paper", "retry_after": "PT10M"}]},
 ):
-    """The target of an attempt has failed."""
+    """A report that the target of an attempt has failed."""
 
-    error: Annotated[str, Field(min_length=1, max_length=MAX_ERROR, description="for whoever looks at the job")]
-    permanent: Annotated[bool, Field(strict=True, description="another attempt cannot help")] = False
+    error: Annotated[
+        str, Field(min_length=1, max_length=MAX_ERROR, description="The error message. It is shown with the job.")
+    ]
+    permanent: Annotated[
+        bool, Field(strict=True, description="Whether the failure is permanent, so that the job is not tried again.")
+    ] = False
     retry_after: Annotated[
-        Duration | None, Field(description="no attempt before this is of any use; 12 h at most are granted")
+        Duration | None, Field(description="The shortest wait before the next attempt. At most 12 hours are granted.")
     ] = None
 
     @property
@@ -83,10 +91,10 @@ class FailBody(
         return None if self.retry_after is None else min(self.retry_after, MAX_BACKOFF)
 
 
-def patched(job: Job, payload: str | None, patch: Any, rules: Rules) -> Edited:
+def patched(job: Job, payload: str | None, patch: Any, rules: Rules) -> Submission:
     """A job after an RFC 7396 merge patch of what was submitted; without run_at and delay it keeps its time.
 
-    payload: JSON text of the present one, where the patch reaches into it. Raises ValidationError, InvalidJob,
+    payload: JSON text of the present one, which it keeps unless the patch names it. Raises ValidationError, InvalidJob,
     InvalidInput.
     """
     if not isinstance(patch, dict):
@@ -105,7 +113,8 @@ def patched(job: Job, payload: str | None, patch: Any, rules: Rules) -> Edited:
     except RecursionError:
         raise InvalidInput("the body is nested too deeply") from None
     body = JobBody.model_validate({**edited, "tenant": job.tenant, "delivery": job.delivery.value}, context=rules)
-    return Edited(body.submission(now=rules.now), keeps_payload=not names_payload)
+    submission = body.submission(now=rules.now)
+    return submission if names_payload else replace(submission, payload=payload)
 
 
 def _template_of(job: Job) -> JobTemplate:

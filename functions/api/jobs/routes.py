@@ -37,13 +37,13 @@ from functions.ports.recorder import Journal
 from functions.ports.targets import Failed
 from functions.services.jobs.canceller import Canceller
 from functions.services.jobs.moves import follow
-from functions.services.jobs.rescheduler import Edited, Rescheduler
+from functions.services.jobs.rescheduler import Rescheduler
 
 routes = Routes(
     "a job",
     id={
         "schema": TEXT,
-        "description": "An id that was answered, as it is. Any other is 404: job_not_found, or not_a_job_id where it cannot be one.",
+        "description": "The id of a job, exactly as the API returned it. Any other value is answered with 404: `not_a_job_id` if it is not in the format of a job id, otherwise `job_not_found`.",
     },
 )
 
@@ -79,7 +79,7 @@ class JobServices:
     answers={202: "Accepted"},
 )
 def submit_job(services: JobServices, request: Request) -> Response[str]:
-    """Take one job in."""
+    """Submit a job."""
     key = request.key(refused_as=errors.InvalidJob)
     rules = services.rules()
     if key is not None:
@@ -102,7 +102,7 @@ def submit_job(services: JobServices, request: Request) -> Response[str]:
     judges_each=True,
 )
 def submit_jobs(services: JobServices, request: Request) -> Response[str]:
-    """Take up to 500 jobs in."""
+    """Submit up to 500 jobs."""
     if request.has_key:
         raise errors.InvalidInput("a batch takes no Idempotency-Key header: give each of its jobs an idempotency_key")
     rules, trace = services.rules(), request.trace
@@ -125,13 +125,13 @@ def submit_jobs(services: JobServices, request: Request) -> Response[str]:
 
 @routes.route("GET /v1/jobs/{id}", access=JOB, answers={200: "Job"})
 def get_job(services: JobServices, _: Request, job_id: str) -> Response[str]:
-    """Tell what is known of a job."""
+    """Get a job."""
     return answer(HTTPStatus.OK, answers.found_body(services.finder.find(parse_job_id(job_id))))
 
 
 @routes.route("DELETE /v1/jobs/{id}", access=JOB, refuses=_OF_CANCELS, answers={200: "Cancelled", 202: "Cancelled"})
 def cancel_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
-    """Stop a job that has not run."""
+    """Cancel a job, or request that its running attempt is not retried."""
     asked = services.known.check(parse_job_id(job_id))
     parsed, is_cancelled = follow(partial(services.canceller.cancel, caller=request.caller), asked)
     body = answers.cancelled_body(parsed, is_cancelled=is_cancelled)
@@ -148,16 +148,16 @@ def cancel_job(services: JobServices, request: Request, job_id: str) -> Response
     answers={200: "Waiting"},
 )
 def change_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
-    """Give a job that waits another time or another content; it goes on under a new id."""
+    """Update the time or the content of a waiting job. The job continues under a new id."""
     parsed, patch = parse_job_id(job_id), request.body
     services.known.check(parsed)
     rules = services.rules()
 
-    def edit(job: Job, payload: str | None) -> Edited:
+    def edit(job: Job, payload: str | None) -> Submission:
         edited = patched(job, payload, patch, rules)
         # What it has, it may keep.
-        if edited.submission.priority is not job.priority:
-            services.admission.check_priority(job.tenant, edited.submission.priority)
+        if edited.priority is not job.priority:
+            services.admission.check_priority(job.tenant, edited.priority)
         return edited
 
     services.admission.take_one(parsed.tenant)
@@ -167,7 +167,7 @@ def change_job(services: JobServices, request: Request, job_id: str) -> Response
 
 @routes.route("POST /v1/jobs/{id}:run-now", access=JOB, refuses=_OF_CHANGES, answers={202: "Waiting"})
 def run_job_now(services: JobServices, request: Request, job_id: str) -> Response[str]:
-    """Run a job that waits, or its next attempt, now."""
+    """Run a waiting job, or its next attempt, now."""
     parsed = services.known.check(parse_job_id(job_id))
     # It waits already, so it takes from the rate alone.
     services.admission.take_one(parsed.tenant)
@@ -177,7 +177,7 @@ def run_job_now(services: JobServices, request: Request, job_id: str) -> Respons
 
 @routes.route("GET /v1/jobs/{id}/explain", access=JOB, answers={200: "Explanation"}, reads=5)
 def explain_job(services: JobServices, _: Request, job_id: str) -> Response[str]:
-    """Tell why a job has not run yet, or what became of it."""
+    """Explain why a job has not run yet, or how it ended."""
     return answer(HTTPStatus.OK, answers.explanation_body(*services.explainer.explain(parse_job_id(job_id))))
 
 
@@ -185,7 +185,7 @@ def explain_job(services: JobServices, _: Request, job_id: str) -> Response[str]
     "POST /v1/jobs/{id}/heartbeat", access=JOB, body=HeartbeatBody, refuses=_OF_ATTEMPTS, answers={200: "Heartbeat"}
 )
 def heartbeat_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
-    """Report that the target of an attempt is still at work."""
+    """Renew the lease of an attempt whose target is still working."""
     parsed, body = parse_job_id(job_id), request.body_as(HeartbeatBody)
     row = services.finisher.heartbeat(parsed, fence=body.fence, lease=body.lease)
     return answer(HTTPStatus.OK, answers.heartbeat_body(parsed, row))
@@ -195,7 +195,7 @@ def heartbeat_job(services: JobServices, request: Request, job_id: str) -> Respo
     "POST /v1/jobs/{id}/complete", access=JOB, body=CompleteBody, refuses=_OF_ATTEMPTS, answers={200: "Ended"}
 )
 def complete_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
-    """Tell that the target of an attempt has taken the job."""
+    """Complete an attempt: report that its target has succeeded."""
     parsed, body = parse_job_id(job_id), request.body_as(CompleteBody)
     services.finisher.complete(parsed, fence=body.fence, result=body.text, caller=request.caller)
     return answer(HTTPStatus.OK, answers.ended_body(parsed, State.SUCCEEDED))
@@ -209,7 +209,7 @@ def complete_job(services: JobServices, request: Request, job_id: str) -> Respon
     answers={200: "Ended"},
 )
 def fail_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
-    """Tell that the target of an attempt has failed."""
+    """Fail an attempt: report that its target has failed."""
     parsed, body = parse_job_id(job_id), request.body_as(FailBody)
     failure = Failed(body.error, TARGET_FAILED, is_permanent=body.permanent, retry_after=body.wait)
     state = services.finisher.fail(parsed, fence=body.fence, failure=failure, caller=request.caller)

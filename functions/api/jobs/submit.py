@@ -142,13 +142,11 @@ class Submitter:
         job = self._with_stored_payload(job, submission)
         if job.is_ledgered or self.wheel.place(job.scheduled_at, now=self.clock.now()) is Ring.NEAR:
             return _Prepared(job, is_replay=True)
-        placement = self.placer.place_registered(Timer(job=job, due_at=job.scheduled_at))
-        if placement is None:
+        ring = self.placer.place_registered(Timer(job=job, due_at=job.scheduled_at))
+        if ring is None:
             now_row = self.ledger.get(job.key)
             return _accepted(job, state=now_row.state if now_row else State.CANCELLED, is_replay=True)
-        if placement.ring is None:
-            raise NotPlaced([placement.fault])
-        return _accepted(job, ring=placement.ring, is_replay=True)
+        return _accepted(job, ring=ring, is_replay=True)
 
     def _tell_moved(self, first: JobId) -> Accepted:
         """It was rescheduled or edited since: it continues under its last id."""

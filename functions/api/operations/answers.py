@@ -16,7 +16,7 @@ Uri = Annotated[str, WithJsonSchema({"type": "string", "format": "uri"})]
 
 
 class Filter(TypedDict):
-    """Which jobs are selected."""
+    """The conditions that jobs must match."""
 
     due_from: shapes.Instant
     due_until: NotRequired[shapes.Instant]
@@ -26,16 +26,16 @@ class Filter(TypedDict):
 
 
 class Shift(TypedDict):
-    """When jobs are to run instead."""
+    """The new time of jobs."""
 
     by: NotRequired[str]
-    """an ISO 8601 duration, perhaps with a minus"""
+    """An ISO 8601 duration. It may be negative."""
     to: NotRequired[shapes.Instant]
     spread: NotRequired[shapes.Duration]
 
 
 class Example(TypedDict):
-    """A job of an operation; why it is refused, if it is."""
+    """A job of an operation, and why it was refused, if it was."""
 
     job_id: shapes.JobId
     code: NotRequired[str]
@@ -43,7 +43,7 @@ class Example(TypedDict):
 
 
 class Operation(Shift):
-    """An operation as it stands."""
+    """An operation and its progress."""
 
     id: shapes.OperationId
     tenant: shapes.TenantId
@@ -52,27 +52,27 @@ class Operation(Shift):
     state: Annotated[str, shapes.one_of(rules.OperationState)]
     stop_requested: bool
     caller: shapes.Caller
-    """the ARN of who asked"""
+    """The ARN of the caller that started the operation."""
     created_at: shapes.Instant
     filter: Filter
     share: Annotated[float, Field(ge=0, le=1)]
-    """of the way that lies behind it"""
+    """The fraction that is done, from 0 to 1."""
     examined: shapes.Count
-    """rows of the tenant that were read"""
+    """The number of rows of the tenant that were read."""
     matched: shapes.Count
-    """jobs that were selected, and waited"""
+    """The number of waiting jobs that match the filter."""
     done: shapes.Count
-    """those that it was done to"""
+    """The number of jobs that the action was applied to."""
     refused: dict[str, shapes.Count]
-    """how many of the others, by the code of why"""
+    """The number of jobs that were refused, by the code of the reason."""
     examples: Annotated[list[Example], Field(max_length=rules.MAX_EXAMPLES)]
-    """refused jobs, and why; of a dry run, jobs that are selected"""
+    """Refused jobs and the reasons. For a dry run, jobs that match the filter."""
     ended_at: NotRequired[shapes.Instant]
     rate: NotRequired[float]
     error: NotRequired[str]
-    """of its last turn"""
+    """The error of the last turn."""
     parts: NotRequired[list[Uri]]
-    """of an export that is done: where its files may be downloaded for 15 minutes"""
+    """For a finished export: the URLs of its files, valid for 15 minutes."""
 
 
 class Operations(TypedDict):
@@ -80,7 +80,7 @@ class Operations(TypedDict):
 
     operations: list[Operation]
     next: str | None
-    """`after` of the next request; null at the end"""
+    """The `after` of the next request, or `null` at the end."""
 
 
 _MOST_OF_AN_ERROR = 500

@@ -35,7 +35,7 @@ _SignedDuration = Annotated[
     WithJsonSchema(
         {
             "anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^-?P"}],
-            "description": "seconds, or an ISO 8601 duration without years and months; later, or with a minus earlier",
+            "description": "A number of seconds, or an ISO 8601 duration without years and months. A negative value means earlier.",
             "examples": [-90, "PT1H30M", "-P1D"],
         }
     ),
@@ -45,38 +45,58 @@ _SignedDuration = Annotated[
 class OperationBody(
     StrictModel, json_schema_extra={"examples": [{"tenant": "acme", "action": "cancel", "tag": "newsletter"}]}
 ):
-    """What is to be done, and to which jobs of a tenant: all that match every condition."""
+    """An action, and the jobs of a tenant that it applies to: those that match every condition."""
 
     tenant: Tenant
     action: OperationKind
     due_from: Annotated[
-        Instant | None, Field(description="jobs due from then on; without it: from an hour ago; at most 14 days back")
+        Instant | None,
+        Field(description="Jobs due at or after this instant, at most 14 days ago. Default: an hour ago."),
     ] = None
-    due_until: Annotated[Instant | None, Field(description="jobs due before; without it: all that come")] = None
+    due_until: Annotated[Instant | None, Field(description="Jobs due before this instant. Default: no limit.")] = None
     target: Annotated[
-        _Target | None, Field(description="of the job, or its destination such as https://example.com")
+        _Target | None, Field(description="The target of the job, or its destination such as `https://example.com`.")
     ] = None
-    schedule: Annotated[_ScheduleId | None, Field(description="the id of the schedule whose fires are selected")] = None
-    tag: Annotated[Tag | None, Field(description="one of the job's")] = None
-    all: Annotated[
-        bool,
-        Field(strict=True, validate_default=True, description="needed where nothing but the tenant selects"),
-    ] = False
-    by: Annotated[_SignedDuration | None, Field(description="of a reschedule: so much later or earlier")] = None
-    to: Annotated[Instant | None, Field(validate_default=True, description="of a reschedule: from this instant on")] = (
+    schedule: Annotated[_ScheduleId | None, Field(description="The id of the schedule whose fires are selected.")] = (
         None
     )
-    spread: Annotated[Duration, Field(description="of a reschedule: evenly over so long, from `to` on")] = timedelta(0)
+    tag: Annotated[Tag | None, Field(description="One of the job's tags.")] = None
+    all: Annotated[
+        bool,
+        Field(
+            strict=True,
+            validate_default=True,
+            description="Must be `true` if there is no condition besides the tenant.",
+        ),
+    ] = False
+    by: Annotated[
+        _SignedDuration | None, Field(description="For `reschedule`: how much later or earlier the jobs run.")
+    ] = None
+    to: Annotated[
+        Instant | None,
+        Field(
+            validate_default=True,
+            description="For `reschedule`: the instant at which the jobs run, or begin to run if `spread` is set.",
+        ),
+    ] = None
+    spread: Annotated[
+        Duration,
+        Field(
+            description="For `reschedule`: the length of time, from `to` on, over which the jobs are distributed evenly."
+        ),
+    ] = timedelta(0)
     rate: Annotated[
         float | None,
         Field(
             ge=MIN_RATE,
             le=MAX_RATE,
             strict=True,
-            description=f"of a run_now: jobs a second; without it: {USUAL_RATE:g}",
+            description=f"For `run_now`: the number of jobs per second. Default: {USUAL_RATE:g}.",
         ),
     ] = None
-    dry_run: Annotated[bool, Field(strict=True, description="count them, show the first, and change nothing")] = False
+    dry_run: Annotated[
+        bool, Field(strict=True, description="Whether to count the jobs, return the first ones, and change nothing.")
+    ] = False
 
     @field_validator("action")
     @classmethod
@@ -150,10 +170,10 @@ class OperationBody(
 
 
 class OperationsQuery(StrictModel):
-    """A tenant's operations behind an id, in the order of their ids."""
+    """The operations of a tenant after an id, in the order of their ids."""
 
     tenant: Tenant
     limit: Annotated[int, Field(ge=1, le=500)] = 100
     after: Annotated[
-        str, Field(pattern=f"^({OPERATION_ID.pattern})?$", description="the `next` of the answer before")
+        str, Field(pattern=f"^({OPERATION_ID.pattern})?$", description="The `next` of the previous page.")
     ] = ""

@@ -20,7 +20,7 @@ routes = Routes("an operation")
 
 @routes.route("GET /v1/operations", access=QUERY, query=OperationsQuery, answers={200: "Operations"}, reads=5)
 def list_operations(manager: OperationManager, request: Request) -> Response[str]:
-    """Tell a tenant's operations, page by page."""
+    """List the operations of a tenant."""
     query = request.query_as(OperationsQuery)
     operations, after = manager.page(query.tenant, after=query.after, limit=query.limit)
     return answer(HTTPStatus.OK, operations_body(operations, after=after))
@@ -35,7 +35,7 @@ def list_operations(manager: OperationManager, request: Request) -> Response[str
     answers={202: "Operation"},
 )
 def accept_operation(manager: OperationManager, request: Request) -> Response[str]:
-    """Cancel, reschedule, run or export all jobs that match a filter, one step after the other."""
+    """Start an operation: cancel, reschedule, run or export all jobs that match a filter."""
     asked = request.body_as(OperationBody).asked()
     operation = manager.accept(asked, key=request.key(), caller=request.caller)
     return answer(HTTPStatus.ACCEPTED, operation_body(operation))
@@ -43,7 +43,7 @@ def accept_operation(manager: OperationManager, request: Request) -> Response[st
 
 @routes.route("GET /v1/operations/{tenant}/{id}", access=PATH, refuses=(OperationNotFound,), answers={200: "Operation"})
 def get_operation(manager: OperationManager, _: Request, tenant: str, operation_id: str) -> Response[str]:
-    """Tell an operation as it stands."""
+    """Get an operation."""
     operation = manager.get(tenant, operation_id)
     return answer(HTTPStatus.OK, operation_body(operation, parts=manager.parts(operation)))
 
@@ -55,7 +55,7 @@ def get_operation(manager: OperationManager, _: Request, tenant: str, operation_
     answers={200: "Operation", 202: "Operation"},
 )
 def stop_operation(manager: OperationManager, request: Request, tenant: str, operation_id: str) -> Response[str]:
-    """Let an operation end at its next step; what it has done stays done."""
+    """Stop an operation at its next step. Changes already made are kept."""
     operation = manager.stop(tenant, operation_id, caller=request.caller)
     status = HTTPStatus.OK if operation.state.is_over else HTTPStatus.ACCEPTED
     return answer(status, operation_body(operation))

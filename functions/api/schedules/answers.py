@@ -33,7 +33,7 @@ class NextFire(TypedDict):
 
 
 class LastSkip(TypedDict):
-    """The last fire that became no run."""
+    """The last fire that did not become a run."""
 
     reason: Reason
     at: shapes.Instant
@@ -51,35 +51,35 @@ class Run(TypedDict):
 
 
 class Standing(TypedDict):
-    """What a schedule has beside its definition."""
+    """The state of a schedule."""
 
     id: shapes.ScheduleId
     tenant: shapes.TenantId
     version: int
-    """grows with every change"""
+    """Increases with every change."""
     status: Annotated[str, shapes.one_of(Status)]
     note: str
-    """why it was paused or resumed"""
+    """Why the schedule was paused or resumed."""
     created_at: shapes.Instant
     changed_at: shapes.Instant
     next_fire: NotRequired[NextFire]
     last_fire: NotRequired[shapes.Instant]
     last_outcome: NotRequired[shapes.JobState]
     fires: shapes.Count
-    """that became runs"""
+    """The number of fires that became runs."""
     misfires: shapes.Count
-    """that were found more than a minute late"""
+    """The number of fires that were found more than a minute late."""
     skips: dict[Reason, shapes.Count]
-    """fires that became no runs, by reason"""
+    """The number of fires that did not become runs, by reason."""
     last_skip: NotRequired[LastSkip]
     failures_in_a_row: shapes.Count
-    """counted where pause_after_failures is set"""
+    """Counted if `pause_after_failures` is set."""
     runs: list[Run]
-    """the last runs, newest first; empty in a list"""
+    """The last runs, newest first. Empty in a list of schedules."""
 
 
 class Schedule(Standing):
-    """A schedule: what has its usual value is left out."""
+    """A schedule: its definition and its state. Fields that have their default value are omitted."""
 
     # The schemas of its definition, a ScheduleBody, are added where the description is made.
     job: Annotated[dict[str, Any], Field(examples=[{"target": "https://example.com/hook"}])]
@@ -90,25 +90,25 @@ class Schedules(TypedDict):
 
     schedules: list[Schedule]
     next: str | None
-    """`after` of the next page"""
+    """The `after` of the next page, or `null` on the last page."""
 
 
 class Mark(TypedDict):
-    """What moved a fire, and why."""
+    """By how much a fire was shifted, and why."""
 
     by: Annotated[str, shapes.one_of(rules.Shifter)]
     reason: Annotated[str, Field(examples=["spread"])]
 
 
 class Fire(TypedDict):
-    """A fire that is to come."""
+    """A future fire."""
 
     at: shapes.Instant
     local: shapes.Instant
-    """the same instant in the schedule's zone"""
+    """The same instant in the time zone of the schedule."""
     offset: Annotated[str, Field(examples=["+01:00"])]
     marks: list[Mark]
-    """what makes the fire differ from what its rule says"""
+    """How the fire differs from its rule, and why."""
 
 
 class Fires(TypedDict):
@@ -116,18 +116,18 @@ class Fires(TypedDict):
 
     fires: list[Fire]
     next: str | None
-    """`after` of the fires that follow"""
+    """The `after` of the next page."""
 
 
 class Difference(TypedDict):
-    """The next fires before and after a change that was not made."""
+    """The next fires before and after a change. The change was not made."""
 
     before: list[Fire]
     after: list[Fire]
 
 
 class Deleted(TypedDict):
-    """A schedule that is removed."""
+    """A deleted schedule."""
 
     id: shapes.ScheduleId
     tenant: shapes.TenantId
@@ -135,44 +135,44 @@ class Deleted(TypedDict):
 
 
 class Triggered(TypedDict):
-    """A run that was asked for."""
+    """A triggered run."""
 
     job: shapes.JobId
 
 
 class Backfill(TypedDict):
-    """The runs of a time range."""
+    """The runs of a backfill."""
 
     backfill: Annotated[str, Field(examples=["k-5f0c9a1be27d3586"])]
-    """its name; the same Idempotency-Key gives the same"""
+    """The name of the backfill. The same Idempotency-Key always results in the same name."""
     count: shapes.Count
     first: NotRequired[shapes.Instant]
     last: NotRequired[shapes.Instant]
     ends_at: NotRequired[shapes.Instant]
-    """when its last run is due"""
+    """When the last run is due."""
     jobs: list[shapes.JobId]
     next: NotRequired[str]
-    """to go on with as after, where not all could come in at the tenant's submission_rate or within its max_pending"""
+    """The `after` of the next request, if the tenant's `submission_rate` or `max_pending` did not allow all runs."""
 
 
 class FireCount(TypedDict):
-    """Of a schedule, or of a definition."""
+    """The fires of one schedule or definition."""
 
     tenant: NotRequired[str]
     id: NotRequired[str]
     minutes: NotRequired[dict[str, shapes.Count]]
-    """fires by the minute, counted from start; minutes without fires are left out"""
+    """The number of fires in each minute, counted from `start`. Minutes without fires are omitted."""
     problem: NotRequired[shapes.Problem]
 
 
 class FireCounts(TypedDict):
-    """The fires of schedules by the minute."""
+    """The fires of schedules in each minute."""
 
     start: shapes.Instant
     results: Annotated[list[FireCount], Field(max_length=MOST_SCHEDULES)]
-    """for definitions: one each, in their order; for a tenant: one for each active schedule"""
+    """For definitions: one result each, in their order. For a tenant: one result for each active schedule."""
     next: str | None
-    """`after` of the next page, which has the same definitions"""
+    """The `after` of the next page, which must be requested with the same definitions."""
 
 
 def schedule_body(found: standing.Standing, *, now: datetime, stored_payload: str | None = None) -> Schedule:
@@ -250,7 +250,7 @@ def previews_body(previews: Sequence[Preview]) -> list[Fire]:
 
 
 def difference_body(difference: standing.Difference) -> Difference:
-    """The next fires before and after a change that was not made."""
+    """The next fires before and after a change. The change was not made."""
     return {"before": previews_body(difference.before), "after": previews_body(difference.after)}
 
 

@@ -31,6 +31,7 @@ from functions.domain.schedules.cron_dialects import check_cron
 from functions.domain.schedules.defaults import REQUESTED
 from functions.domain.schedules.record import POINTER
 from functions.domain.schedules.rrules import parse_rrule
+from functions.domain.schedules.rules import At, CronRule, Every, Fold, Gap, Poisson, RecurrenceRule, Rule
 from functions.domain.schedules.zones import zone_of
 
 RULES = ("at", "cron", "every", "rrule", "poisson")
@@ -95,7 +96,7 @@ _LocalTime = Annotated[
     BeforeValidator(_local_time),
     AfterValidator(_within_reach),
     WithJsonSchema(
-        {"type": "string", "description": "a local time, without an offset", "examples": ["2027-01-31T09:00:00"]}
+        {"type": "string", "description": "A local time without an offset.", "examples": ["2027-01-31T09:00:00"]}
     ),
 ]
 _StoredInstant = Annotated[Instant, AfterValidator(to_the_millisecond)]
@@ -107,25 +108,28 @@ _Count = Annotated[int, Field(ge=1, strict=True)]
 class EveryBody(StrictModel):
     """A fixed interval of elapsed time."""
 
-    interval: Annotated[Duration, obeying(lambda interval: domain.Every(interval=interval))]
+    interval: Annotated[Duration, obeying(lambda interval: Every(interval=interval))]
     phase: Duration = timedelta(0)
     anchor: Annotated[
         Literal["start", "end"],
-        Field(alias="from", description="start to start, or from the end of a run to the next start"),
+        Field(alias="from", description="Where the interval begins: at the start of a run, or at its end."),
     ] = "start"
 
     @field_validator("phase")
     @classmethod
     def _is_a_phase(cls, value: timedelta, info: ValidationInfo) -> timedelta:
         if "interval" in info.data:
-            checked(lambda phase: domain.Every(interval=info.data["interval"], phase=phase), value)
+            checked(lambda phase: Every(interval=info.data["interval"], phase=phase), value)
         return value
 
 
 class RecurrenceBody(StrictModel):
     """An RFC 5545 recurrence rule."""
 
-    starts_at: Annotated[_LocalTime, Field(description="the first occurrence, DTSTART: local to the timezone")]
+    starts_at: Annotated[
+        _LocalTime,
+        Field(description="The first occurrence (DTSTART), as a local time in the time zone of the schedule."),
+    ]
     rule: Annotated[str, Field(examples=["FREQ=MONTHLY;BYDAY=-1FR"])]
 
     @field_validator("rule")
@@ -137,19 +141,19 @@ class RecurrenceBody(StrictModel):
 
 
 class PoissonBody(StrictModel):
-    """Events that come independently of each other."""
+    """Independent random events (a Poisson process)."""
 
-    per_day: Annotated[float, Field(strict=True, description="how many a day, on average"), obeying(domain.Poisson)]
+    per_day: Annotated[float, Field(strict=True, description="The average number of fires per day."), obeying(Poisson)]
 
 
 class WindowBody(StrictModel):
-    """Local times of day, from start up to end; an end that is not after the start is on the next day."""
+    """Local times of day, from `start` (inclusive) to `end` (exclusive). An end that is not after the start is on the next day."""
 
     start: _TimeOfDay
     end: _TimeOfDay
     days: Annotated[
         tuple[Day, ...],
-        Field(json_schema_extra={"minItems": 1}, description="on which the window opens"),
+        Field(json_schema_extra={"minItems": 1}, description="The days on which the window opens."),
     ] = _DAYS
 
     @field_validator("days")
@@ -172,7 +176,9 @@ class CalendarBody(StrictModel):
     exclude: Annotated[tuple[_Date, ...], Field(max_length=domain.MAX_EXCLUDED)] = ()
     holidays: Annotated[
         tuple[str, ...],
-        Field(max_length=domain.MAX_HOLIDAY_SETS, description="sets such as DE, DE-BY, US or NYSE"),
+        Field(
+            max_length=domain.MAX_HOLIDAY_SETS, description="Sets of holidays, such as `DE`, `DE-BY`, `US` or `NYSE`."
+        ),
         obeying(lambda names: check_calendar(domain.Calendar(holidays=names))),
     ] = ()
     weekends: Annotated[bool, Field(strict=True)] = False
@@ -184,7 +190,7 @@ class CalendarBody(StrictModel):
 
 
 class TemplateBody(CallBody):
-    """The job of each fire. Strings in its payload may refer to the fire, such as {{tickwheel.fire_time}}."""
+    """The job of each fire. Strings in its payload may refer to the fire, for example `{{tickwheel.fire_time}}`."""
 
     @field_validator("payload")
     @classmethod
@@ -205,17 +211,18 @@ class ScheduleBody(
         "examples": [{"cron": "0 3 * * *", "timezone": "Europe/Berlin", "job": {"target": "https://example.com/hook"}}],
     },
 ):
-    """When, and what: exactly one rule, what changes its fires, and the job of each fire."""
+    """A schedule definition: exactly one rule, the settings that change its fires, and the job of each fire."""
 
     # Before the rules: what of another program's cron is translated depends on it.
-    timezone: Annotated[str, Field(description="an IANA name", examples=["Europe/Berlin"]), obeying(zone_of)] = (
-        REQUESTED.timezone
-    )
-    at: Annotated[_StoredInstant | None, Field(description="once")] = None
+    timezone: Annotated[
+        str, Field(description="An IANA time zone name.", examples=["Europe/Berlin"]), obeying(zone_of)
+    ] = REQUESTED.timezone
+    at: Annotated[_StoredInstant | None, Field(description="The instant of the only fire.")] = None
     cron: Annotated[
         str | None,
         Field(
-            description="five fields, or a macro such as @daily; local to the timezone", examples=["30 6 * * mon-fri"]
+            description="A cron expression of five fields, or a macro such as `@daily`, in the time zone of the schedule.",
+            examples=["30 6 * * mon-fri"],
         ),
     ] = None
     every: Annotated[
@@ -223,30 +230,31 @@ class ScheduleBody(
     ] = None
     rrule: RecurrenceBody | None = None
     poisson: PoissonBody | None = None
-    gap: Annotated[domain.Gap | None, Field(description="what becomes of a local time that a clock change skips")] = (
-        None
-    )
-    fold: Annotated[domain.Fold | None, Field(description="which pass of a repeated local time fires")] = None
+    gap: Annotated[Gap | None, Field(description="What to do with a local time that a clock change skips.")] = None
+    fold: Annotated[Fold | None, Field(description="Which occurrence of a repeated local time fires.")] = None
     windows: Annotated[tuple[WindowBody, ...], Field(max_length=domain.MAX_WINDOWS)] = ()
     window_mode: Annotated[
-        domain.WindowMode | None, Field(description="what becomes of a fire outside the windows")
+        domain.WindowMode | None, Field(description="What to do with a fire outside the windows.")
     ] = None
     calendar: CalendarBody | None = None
-    spread: Annotated[Duration, Field(description="a constant delay below this, from a hash of the name")] = timedelta(
-        0
-    )
-    jitter: Annotated[Duration, Field(description="a delay below this, another for each fire")] = timedelta(0)
-    start: Annotated[_StoredInstant | None, Field(description="no fire before")] = None
-    end: Annotated[_StoredInstant | None, Field(description="no fire from then on")] = None
+    spread: Annotated[
+        Duration,
+        Field(description="The upper bound of a constant delay, which is derived from a hash of the schedule's name."),
+    ] = timedelta(0)
+    jitter: Annotated[
+        Duration, Field(description="The upper bound of a random delay, which is different for each fire.")
+    ] = timedelta(0)
+    start: Annotated[_StoredInstant | None, Field(description="No fire happens before this instant.")] = None
+    end: Annotated[_StoredInstant | None, Field(description="No fire happens at or after this instant.")] = None
     max_runs: _Count | None = None
-    misfire: Annotated[domain.Misfire, Field(description="what becomes of missed fires")] = REQUESTED.misfire
-    max_lateness: Annotated[Duration | None, Field(description="fires that are later are dropped")] = None
-    overlap: Annotated[Overlap, Field(description="what a fire does while the run before it goes on")] = (
+    misfire: Annotated[domain.Misfire, Field(description="What to do with missed fires.")] = REQUESTED.misfire
+    max_lateness: Annotated[Duration | None, Field(description="Fires that are later than this are dropped.")] = None
+    overlap: Annotated[Overlap, Field(description="What a fire does while the previous run has not ended.")] = (
         REQUESTED.overlap
     )
     pause_after_failures: Annotated[int | None, Field(ge=1, le=100, strict=True)] = None
     history: Annotated[
-        int, Field(ge=0, le=domain.MAX_HISTORY, strict=True, description="how many fires are remembered")
+        int, Field(ge=0, le=domain.MAX_HISTORY, strict=True, description="The number of fires to keep in the history.")
     ] = REQUESTED.history
     job: TemplateBody
 
@@ -270,19 +278,17 @@ class ScheduleBody(
             **self.by_name(*(name for name in ScheduleBody.model_fields if name not in translated)),
         )
 
-    def _rule(self) -> domain.Rule:
+    def _rule(self) -> Rule:
         if self.at is not None:
-            return domain.At(self.at)
+            return At(self.at)
         if self.cron is not None:
-            return domain.CronRule(self.cron)
+            return CronRule(self.cron)
         if self.every is not None:
-            return domain.Every(
-                interval=self.every.interval, phase=self.every.phase, from_end=self.every.anchor == "end"
-            )
+            return Every(interval=self.every.interval, phase=self.every.phase, from_end=self.every.anchor == "end")
         if self.rrule is not None:
-            return domain.RecurrenceRule(self.rrule.rule, self.rrule.starts_at)
+            return RecurrenceRule(self.rrule.rule, self.rrule.starts_at)
         assert self.poisson is not None  # read_schedule has counted the rules
-        return domain.Poisson(self.poisson.per_day)
+        return Poisson(self.poisson.per_day)
 
 
 def read_schedule(raw: Any, rules: Rules) -> ScheduleBody:

@@ -21,7 +21,8 @@ from functions.api.schedules.requests import MOST_SCHEDULES, After
 from functions.domain.errors import InvalidInput, InvalidSchedule, TooCostly
 from functions.domain.instants import MILLISECOND, from_seconds, to_seconds
 from functions.domain.schedules.firing import fires
-from functions.domain.schedules.schedule import At, Poisson, Schedule
+from functions.domain.schedules.rules import At, Poisson
+from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.step_budget import STEPS_OF_A_REQUEST, Budget
 from functions.domain.schedules.validation import check_new, check_sense
 
@@ -38,24 +39,28 @@ _DIGITS = len(str(MOST_SCHEDULES))
 
 
 class FireCountsBody(StrictModel, json_schema_extra={"examples": [{"tenant": "acme", "hours": 24}]}):
-    """Which schedules, either a tenant's own or definitions, and from when to when.
+    """The schedules whose fires are counted, either those of a tenant or the given definitions, and the time range.
 
-    spread: as if those had it that have none of their own, where a spread has a meaning.
+    spread: assumed for schedules without a spread of their own, if their rule supports one.
     """
 
-    tenant: Annotated[Tenant | None, Field(description="whose schedules, in pages of 100")] = None
-    after: Annotated[After, Field(description="the `next` of the page before")] = ""
+    tenant: Annotated[Tenant | None, Field(description="The tenant whose schedules are counted, in pages of 100.")] = (
+        None
+    )
+    after: Annotated[After, Field(description="The `next` of the previous page.")] = ""
     schedules: Annotated[
         tuple[dict[str, Any], ...] | None,
         Field(
             min_length=1,
             max_length=MOST_SCHEDULES,
             validate_default=True,
-            description="definitions, each with its tenant and id",
+            description="Schedule definitions, each with its tenant and id.",
         ),
     ] = None
     """The next page is asked for with the same ones, and begins behind as many as its `after` says."""
-    start: Annotated[Instant | None, Field(description="its minute is minute 0; without it: now")] = None
+    start: Annotated[
+        Instant | None, Field(description="The start of the time range. Its minute is minute 0. Default: now.")
+    ] = None
     hours: Annotated[int, Field(ge=1, le=MOST_HOURS, strict=True)] = 24
     spread: Duration | None = None
 

@@ -36,8 +36,8 @@ from functions.ports.ledger import Ledger
 from functions.ports.payloads import PayloadStore
 from functions.ports.recorder import AuditTrail, Journal
 from functions.ports.schedules import ScheduleStore, StoredSchedule
-from functions.services.schedules.caught_up import CaughtUpChanger, Standings
-from functions.services.schedules.changer import Change, Edit, ScheduleChanger
+from functions.services.schedules.caught_up import CaughtUpChanger
+from functions.services.schedules.changer import Change, Edit, ScheduleAndState, ScheduleChanger
 from functions.services.schedules.materialiser import Carried, Materialiser
 
 
@@ -280,7 +280,9 @@ class ScheduleManager:
         """The schedule. Raises ScheduleNotFound."""
         return standing.existing(*self.schedules.get(f"{tenant}#{schedule_id}"), tenant, schedule_id)
 
-    def _apply(self, action: ActionName, key: str, rule: Edit, *, catches_up: bool = False, caller: str) -> Standings:
+    def _apply(
+        self, action: ActionName, key: str, rule: Edit, *, catches_up: bool = False, caller: str
+    ) -> ScheduleAndState:
         """Change a schedule, with a line for the audit also where nothing is to change: its first one may be lost.
 
         catches_up: what is due is placed before. Raises what the gate does, where it begins to fire, or begins anew.

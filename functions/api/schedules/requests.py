@@ -23,7 +23,7 @@ _GOES_ON = re.compile(r"(.{1,40})~([0-9]{1,9})", re.ASCII)
 
 After = Annotated[
     str,
-    Field(pattern=f"^({SCHEDULE_ID.pattern})?$", description="the `next` of the answer before: an id of a schedule"),
+    Field(pattern=f"^({SCHEDULE_ID.pattern})?$", description="The `next` of the previous page: the id of a schedule."),
 ]
 """Where a page of schedules begins."""
 
@@ -35,13 +35,15 @@ class PauseBody(StrictModel, json_schema_extra={"examples": [{"note": "maintenan
 
 
 class ResumeBody(PauseBody, json_schema_extra={"examples": [{"note": "maintenance is over"}]}):
-    """Why a schedule goes on."""
+    """Why a schedule is resumed."""
 
 
 class TriggerBody(StrictModel, json_schema_extra={"examples": [{"overlap": "allow"}]}):
-    """A run of now."""
+    """One run of a schedule now."""
 
-    overlap: Annotated[Overlap | None, Field(description="instead of the schedule's own")] = None
+    overlap: Annotated[
+        Overlap | None, Field(description="The overlap policy to use instead of that of the schedule.")
+    ] = None
 
 
 class BackfillBody(
@@ -50,25 +52,29 @@ class BackfillBody(
         "examples": [{"start": "2026-01-01T00:00:00Z", "end": "2026-01-08T00:00:00Z", "per_minute": 10}]
     },
 ):
-    """The fires from start up to end, as runs from now on."""
+    """The time range to run, from `start` (inclusive) to `end` (exclusive), and its rate. The runs start now."""
 
     start: Instant
     end: Instant
-    per_minute: Annotated[float, Field(ge=0.01, le=10_000, strict=True, description="how many runs a minute")] = 60
-    dry_run: Annotated[bool, Field(strict=True, description="report what would run, and run nothing")] = False
+    per_minute: Annotated[
+        float, Field(ge=0.01, le=10_000, strict=True, description="The number of runs started per minute.")
+    ] = 60
+    dry_run: Annotated[bool, Field(strict=True, description="Whether to report what would run, and run nothing.")] = (
+        False
+    )
     after: Annotated[
-        str, Field(max_length=80, strict=True, description="the next of the answer before, to go on behind it")
+        str, Field(max_length=80, strict=True, description="The `next` of the previous response, to continue after it.")
     ] = ""
 
 
 class TenantQuery(StrictModel):
-    """Whose schedule."""
+    """The tenant of the schedule."""
 
     tenant: Tenant
 
 
 class ChangeQuery(TenantQuery):
-    """dry_run: report the next `count` fires before and after, and change nothing."""
+    """dry_run: report the next `count` fires before and after the change, and change nothing."""
 
     dry_run: bool = False
     count: Annotated[int, Field(ge=1, le=MOST_SHOWN)] = 10
@@ -90,7 +96,7 @@ class PreviewQuery(TenantQuery):
             WithJsonSchema(
                 {
                     "type": "string",
-                    "description": "an instant, or the `next` of the answer before",
+                    "description": "An instant, or the `next` of the previous page.",
                     "examples": ["2027-01-31T09:00:00+01:00"],
                 }
             ),
@@ -100,7 +106,7 @@ class PreviewQuery(TenantQuery):
 
 
 class PageQuery(TenantQuery):
-    """Schedules behind an id, in the order of their ids."""
+    """Schedules after an id, in the order of their ids."""
 
     limit: Annotated[int, Field(ge=1, le=500)] = 100
     after: After = ""

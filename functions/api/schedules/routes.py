@@ -55,7 +55,7 @@ class ScheduleServices:
 
 @routes.route("GET /v1/schedules", access=QUERY, query=requests.PageQuery, answers={200: "Schedules"}, reads=10)
 def list_schedules(services: ScheduleServices, request: Request) -> Response[str]:
-    """Tell a tenant's schedules, page by page."""
+    """List the schedules of a tenant."""
     query, now = request.query_as(requests.PageQuery), services.rules().now
     standings, after = services.manager.page(query.tenant, after=query.after, limit=query.limit)
     return answer(HTTPStatus.OK, answers.schedules_body(standings, now=now, after=after))
@@ -70,7 +70,7 @@ def list_schedules(services: ScheduleServices, request: Request) -> Response[str
     reads=20,
 )
 def count_fires(services: ScheduleServices, request: Request) -> Response[str]:
-    """Count the fires of up to 100 schedules by the minute."""
+    """Count the fires of up to 100 schedules for each minute."""
     body = request.body_as(FireCountsBody)
     rules = services.rules()
     start = start_of(body.start or rules.now)
@@ -92,7 +92,7 @@ def count_fires(services: ScheduleServices, request: Request) -> Response[str]:
     dry_run_reads=_A_PREVIEW,
 )
 def put_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
-    """Create or replace a schedule; or, with dry_run, report what that would change."""
+    """Create or replace a schedule. With `dry_run`, report the difference and change nothing."""
     query = request.query_as(requests.ChangeQuery)
     body = read_schedule(request.body, services.rules())
     schedule = check_new_schedule(body.schedule(query.tenant, schedule_id))
@@ -114,7 +114,7 @@ def put_schedule(services: ScheduleServices, request: Request, schedule_id: str)
     dry_run_reads=_A_PREVIEW,
 )
 def patch_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
-    """Change parts of a schedule; or, with dry_run, report what that would change."""
+    """Update a schedule. With `dry_run`, report the difference and change nothing."""
     query, patch = request.query_as(requests.ChangeQuery), request.body
     rules, schedule_id = services.rules(), check_schedule_id(schedule_id)
 
@@ -141,7 +141,7 @@ def patch_schedule(services: ScheduleServices, request: Request, schedule_id: st
     answers={200: "Schedule"},
 )
 def get_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
-    """Tell a schedule as it stands."""
+    """Get a schedule."""
     query = request.query_as(requests.TenantQuery)
     return _answer(services, services.manager.get(query.tenant, check_schedule_id(schedule_id)))
 
@@ -154,7 +154,7 @@ def get_schedule(services: ScheduleServices, request: Request, schedule_id: str)
     answers={200: "Deleted"},
 )
 def delete_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
-    """Remove a schedule."""
+    """Delete a schedule."""
     tenant, schedule_id = request.query_as(requests.TenantQuery).tenant, check_schedule_id(schedule_id)
     services.manager.delete(tenant, schedule_id, caller=request.caller)
     return answer(HTTPStatus.OK, answers.deleted_body(tenant, schedule_id))
@@ -169,7 +169,7 @@ def delete_schedule(services: ScheduleServices, request: Request, schedule_id: s
     reads=_A_PREVIEW,
 )
 def preview_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
-    """Tell the next fires of a schedule."""
+    """Preview the next fires of a schedule."""
     query = request.query_as(requests.PreviewQuery)
     schedule_id = check_schedule_id(schedule_id)
     found = services.manager.preview(query.tenant, schedule_id, count=query.count, begins=query.after)
@@ -186,7 +186,7 @@ def preview_schedule(services: ScheduleServices, request: Request, schedule_id: 
     answers={200: "Schedule"},
 )
 def pause_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
-    """Stop a schedule until it is resumed."""
+    """Pause a schedule."""
     tenant, schedule_id = request.query_as(requests.TenantQuery).tenant, check_schedule_id(schedule_id)
     body = request.optional_body_as(requests.PauseBody)
     return _answer(services, services.manager.pause(tenant, schedule_id, note=body.note, caller=request.caller))
@@ -202,7 +202,7 @@ def pause_schedule(services: ScheduleServices, request: Request, schedule_id: st
     answers={200: "Schedule"},
 )
 def resume_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
-    """Go on from now."""
+    """Resume a paused schedule, starting from now."""
     tenant, schedule_id = request.query_as(requests.TenantQuery).tenant, check_schedule_id(schedule_id)
     body = request.optional_body_as(requests.ResumeBody)
     services.admission.check_open(tenant)
@@ -220,7 +220,7 @@ def resume_schedule(services: ScheduleServices, request: Request, schedule_id: s
     answers={202: "Triggered"},
 )
 def trigger_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
-    """Run a schedule once, now."""
+    """Trigger one run of a schedule now."""
     tenant, schedule_id = request.query_as(requests.TenantQuery).tenant, check_schedule_id(schedule_id)
     body = request.optional_body_as(requests.TriggerBody)
     services.admission.check_open(tenant)
@@ -241,7 +241,7 @@ def trigger_schedule(services: ScheduleServices, request: Request, schedule_id: 
     dry_run_reads=_A_PREVIEW,
 )
 def backfill_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
-    """Run the fires of a time range that has passed; or, with dry_run, report them."""
+    """Backfill a schedule: run its fires of a past time range. With `dry_run`, report them and run nothing."""
     tenant, schedule_id = request.query_as(requests.TenantQuery).tenant, check_schedule_id(schedule_id)
     body = request.body_as(requests.BackfillBody)
     if not body.dry_run:

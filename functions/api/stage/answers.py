@@ -19,54 +19,54 @@ from functions.domain.tenants.plan import TenantPlan, TenantStatus
 
 
 class ClassHealth(TypedDict):
-    """How a class does."""
+    """The health of a priority."""
 
     priority: shapes.PriorityName
     depth: shapes.Count | None
-    """messages in its ready queue: visible, delayed and in flight"""
+    """The number of messages in the ready queue: visible, delayed and in flight."""
     waiting: shapes.Count | None
-    """those that wait for a worker"""
+    """The number of messages that wait for a worker."""
     budget: shapes.Count | None
-    """jobs that a tick of one shard may promote"""
+    """The number of jobs that one tick of one shard may promote."""
     lag_seconds: shapes.Count | None
-    """when the sweeper published last"""
+    """The lag when the sweeper last published it."""
     is_shed: bool | None
-    """its submissions are refused"""
+    """Whether submissions of this priority are refused."""
     oldest_bucket_at: shapes.Instant | None
-    """the start of the oldest bucket that is not drained"""
+    """The start of the oldest bucket that is not drained."""
     age_seconds: shapes.Count
-    """since when that bucket has been due"""
+    """The number of seconds since that bucket became due."""
 
 
 class Names(TypedDict):
-    """How many there are, and the first of them."""
+    """A number of tenants, and the first of them."""
 
     count: shapes.Count
     first: Annotated[list[shapes.TenantId], Field(max_length=rules.MOST_NAMES)]
 
 
 class ShardHealth(TypedDict):
-    """How a shard does."""
+    """The health of a shard."""
 
     shard: shapes.Count
     scanned_at: shapes.Instant | None
     oldest_bucket_at: shapes.Instant
     age_seconds: shapes.Count
     behind: Names
-    """cursors of tenants' own; the furthest behind first"""
+    """Tenants that are behind and have a cursor of their own, the furthest behind first."""
     held: Names
-    """those of tenants that are paused or over their cap"""
+    """Tenants with cursors of their own that are paused or over their cap."""
 
 
 class Unscanned(TypedDict):
-    """Shards that were never scanned."""
+    """Shards that have not been scanned for three minutes."""
 
     count: shapes.Count
     first: Annotated[list[shapes.Count], Field(max_length=rules.MOST_NAMES)]
 
 
 class Shards(TypedDict):
-    """How the shards do."""
+    """The health of the shards."""
 
     count: shapes.Count
     unscanned: Unscanned
@@ -76,7 +76,7 @@ class Shards(TypedDict):
 
 
 class Sweeper(TypedDict):
-    """How the sweeper does."""
+    """The health of the sweeper."""
 
     published_at: shapes.Instant | None
     is_fresh: bool
@@ -88,7 +88,7 @@ class OpenBreakers(TypedDict):
     """The breakers of all tenants."""
 
     count: shapes.Count
-    """that are not closed, about; no more than 1,000 are counted"""
+    """The approximate number of breakers that are not closed. At most 1,000 are counted."""
     first: Annotated[list[Breaker], Field(max_length=MOST_BREAKERS)]
 
 
@@ -110,18 +110,18 @@ class UnservedTenant(TypedDict):
 
 
 class UnservedTenants(TypedDict):
-    """those that are paused, draining or being deleted."""
+    """The tenants that are paused, draining or being deleted."""
 
     count: shapes.Count
     first: Annotated[list[UnservedTenant], Field(max_length=MOST_TENANTS)]
 
 
 class Health(TypedDict):
-    """what is null is not known."""
+    """The health of the stage. `null` means unknown."""
 
     status: Annotated[str, shapes.one_of(rules.HealthStatus)]
     reasons: list[str]
-    """sentences; none where it is ok"""
+    """The reasons for the status, as sentences. Empty if the status is `ok`."""
     at: shapes.Instant
     classes: Annotated[list[ClassHealth], Field(max_length=len(Priority))]
     shards: Shards

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from functions.domain.instants import MINUTE
 from functions.domain.jobs.job import Priority
-from functions.domain.stage.pulse import LAG_WINDOW, MINUTE, WINDOW, Figure, Pulse, Rank, minute_of, sum_of, worst
+from functions.domain.stage.pulse import LAG_WINDOW, WINDOW, Figure, Pulse, Rank, minute_of, sum_of, worst
 from functions.ports.clock import Clock
 from functions.ports.recorder import PulseStore
 

@@ -17,10 +17,10 @@ Milliseconds = Annotated[float, Field(ge=0)]
 
 
 class Lag(TypedDict):
-    """How late attempts began; null is the lag of no attempt."""
+    """The lag of attempts. `null` if there was no attempt."""
 
     attempts: shapes.Count
-    """that began"""
+    """The number of attempts that began."""
     p50_ms: Milliseconds | None
     p95_ms: Milliseconds | None
     p99_ms: Milliseconds | None
@@ -28,17 +28,17 @@ class Lag(TypedDict):
 
 
 class ClassLag(Lag):
-    """The lag of a class."""
+    """The lag of a priority."""
 
     priority: shapes.PriorityName
 
 
 class Minute(TypedDict):
-    """What was counted in a minute."""
+    """The counts of one minute."""
 
     at: shapes.Instant
     seconds: Annotated[float, Field(ge=0, le=60)]
-    """that are over"""
+    """The number of seconds of the minute that have passed."""
     submitted: shapes.Count
     refused: shapes.Count
     promoted: shapes.Count
@@ -50,7 +50,7 @@ class Minute(TypedDict):
 
 
 class TenantCount(TypedDict):
-    """How much a tenant has of what is compared."""
+    """The count of one tenant."""
 
     tenant: shapes.TenantId
     count: shapes.Count
@@ -60,7 +60,7 @@ TenantCounts = Annotated[list[TenantCount], Field(max_length=MOST_WORST)]
 
 
 class PulseTenants(TypedDict):
-    """those with the most in the last minute and the one that runs; at least so many."""
+    """The tenants with the highest counts in the last minute and the current one. The counts are lower bounds."""
 
     executions: TenantCounts
     failures: TenantCounts
@@ -68,13 +68,13 @@ class PulseTenants(TypedDict):
 
 
 class Pulse(TypedDict):
-    """what processes have written by now."""
+    """The counts and lags that processes have written so far."""
 
     minutes: Annotated[list[Minute], Field(min_length=WINDOW + 1, max_length=WINDOW + 1)]
-    """oldest first; the last one runs"""
+    """Oldest first. The last one is the current minute."""
     lag: Annotated[
         list[ClassLag],
-        Field(max_length=len(Priority), description=f"of the last {LAG_WINDOW} minutes and the one that runs"),
+        Field(max_length=len(Priority), description=f"The lags of the last {LAG_WINDOW} minutes and the current one."),
     ]
     tenants: PulseTenants
 

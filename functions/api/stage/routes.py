@@ -28,11 +28,11 @@ class StageServices:
 
 @routes.route("GET /v1/health", access=OPERATORS, answers={200: "Health"}, reads=10)
 def get_health(services: StageServices, _: Request) -> Response[str]:
-    """Tell how the stage does."""
+    """Get the health of the stage."""
     return answer(HTTPStatus.OK, health_body(services.health.read()))
 
 
 @routes.route("GET /openapi.json", access=OPEN, answers={200: ""}, reads=5)
 def describe(services: StageServices, _: Request) -> Response[str]:
-    """Describe this API."""
+    """Get the OpenAPI document of this API."""
     return Response(status_code=HTTPStatus.OK, content_type="application/json", body=services.document())

@@ -15,17 +15,17 @@ class Breakers(TypedDict):
 
     breakers: list[Breaker]
     next: str | None
-    """`after` of the next page"""
+    """The `after` of the next page, or `null` on the last page."""
 
 
 class Reset(TypedDict):
-    """A breaker that is closed."""
+    """A closed breaker."""
 
     tenant: shapes.TenantId
     destination: shapes.Destination
     state: Annotated[str, shapes.one_of([rules.CLOSED])]
     was_closed: bool
-    """there was nothing to reset"""
+    """Whether the breaker was closed already."""
 
 
 def breakers_body(breakers: Sequence[rules.Breaker], *, has_more: bool) -> Breakers:

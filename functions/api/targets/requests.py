@@ -24,7 +24,7 @@ def _destination(value: str) -> str:
 
 
 class BreakersQuery(StrictModel):
-    """A tenant's breakers behind a destination, in the order of their destinations."""
+    """The breakers of a tenant after a destination, in the order of their destinations."""
 
     tenant: Tenant
     limit: Annotated[int, Field(ge=1, le=500)] = 100
@@ -33,7 +33,7 @@ class BreakersQuery(StrictModel):
         Field(
             max_length=DESTINATION,
             pattern=r"^[\x20-\x7e]*$",
-            description="the `next` of the answer before",
+            description="The `next` of the previous page.",
         ),
     ] = ""
 
@@ -41,9 +41,11 @@ class BreakersQuery(StrictModel):
 class ResetBody(
     StrictModel, json_schema_extra={"examples": [{"tenant": "acme", "destination": "https://example.com"}]}
 ):
-    """Which breaker is to be closed."""
+    """The breaker to close."""
 
     tenant: Tenant
     destination: Annotated[
-        str, AfterValidator(_destination), Field(description="as it is listed; or any target that goes there")
+        str,
+        AfterValidator(_destination),
+        Field(description="The destination as it is listed, or any target at that destination."),
     ]

@@ -32,7 +32,7 @@ class BreakerServices:
 
 @routes.route("GET /v1/breakers", access=QUERY, query=BreakersQuery, answers={200: "Breakers"}, reads=5)
 def list_breakers(services: BreakerServices, request: Request) -> Response[str]:
-    """Tell a tenant's breakers that are not closed, page by page."""
+    """List the breakers of a tenant that are not closed."""
     query = request.query_as(BreakersQuery)
     found, has_more = services.breaker_store.page(query.tenant, after=query.after, limit=query.limit)
     return answer(HTTPStatus.OK, breakers_body(found, has_more=has_more))
@@ -40,7 +40,7 @@ def list_breakers(services: BreakerServices, request: Request) -> Response[str]:
 
 @routes.route("POST /v1/breakers:reset", access=BODY, body=ResetBody, answers={200: "Reset"})
 def reset_breaker(services: BreakerServices, request: Request) -> Response[str]:
-    """Close a breaker, whatever its destination does."""
+    """Reset a breaker: close it regardless of the state of its destination."""
     body = request.body_as(ResetBody)
     was_closed = not services.breaker_store.reset(body.tenant, body.destination)
     if not was_closed:

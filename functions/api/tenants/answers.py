@@ -43,53 +43,53 @@ class StageStatus(TypedDict):
 
     status: Annotated[str, shapes.one_of(plans.TenantStatus)]
     note: str
-    """for people: why it has its status, or its limits"""
+    """A note for readers: the reason for the status or the limits."""
     version: int
-    """grows with every change; 0: it was never changed"""
+    """Increases with every change. 0 if there has been none."""
     status_since: NotRequired[shapes.Instant]
     changed_at: NotRequired[shapes.Instant]
     in_effect_by: NotRequired[
         Annotated[
             shapes.Instant,
             Field(
-                description=f"everything acts by the last change from then on: {EFFECTIVE_AFTER.total_seconds():g} s after it"
+                description=f"When the last change is in effect everywhere: {EFFECTIVE_AFTER.total_seconds():g} seconds after it."
             ),
         ]
     ]
 
 
 class Load(TypedDict):
-    """what its schedules come to, and what they may."""
+    """The load of a tenant's schedules, and its limits."""
 
     count: int
-    """schedules that there are"""
+    """The number of schedules."""
     fires_per_minute: float
-    """of all that go on, each in an hour in which it fires most, about"""
+    """The approximate fires per minute of all active schedules, each in its busiest hour."""
     max_schedules: Annotated[Any, WithJsonSchema(_WRITTEN["max_schedules"])]
     max_fires_per_minute: Annotated[Any, WithJsonSchema(_WRITTEN["max_fires_per_minute"])]
 
 
 class Deletion(TypedDict):
-    """While it is being deleted."""
+    """The progress of the deletion of a tenant."""
 
     part: Annotated[str, shapes.one_of(deletion.DeletionStage)] | None
-    """what is being deleted"""
+    """The current stage of the deletion."""
     deleted: DeletedRows
-    """rows and objects so far, by parts"""
+    """The number of rows and objects deleted so far, by stage."""
     ledger: Annotated[str, shapes.one_of(["scan", "ttl"])]
 
 
 class Tenant(StageStatus):
-    """A tenant as it stands."""
+    """A tenant with its status and limits."""
 
     tenant: shapes.TenantId
     plan: Annotated[str, Field(examples=["default"])]
     limits: Limits
-    """in effect: its own before its plan's, those before the default plan's"""
+    """The limits in effect: those of the tenant, then those of its plan, then those of the default plan."""
     own_limits: list[Annotated[str, shapes.one_of(plans.LIMIT_NAMES)]]
-    """which of them are its own"""
+    """The names of the limits that are the tenant's own."""
     principals: list[shapes.Caller]
-    """who may act for it"""
+    """Who may act for the tenant."""
     schedules: NotRequired[Load]
     deletion: NotRequired[Deletion]
 
@@ -99,42 +99,42 @@ class Tenants(TypedDict):
 
     tenants: list[Tenant]
     next: str | None
-    """`after` of the next page"""
+    """The `after` of the next page, or `null` on the last page."""
 
 
 class UsageFigures(TypedDict):
-    """What was used."""
+    """Usage figures."""
 
     submitted: int
-    """jobs that were submitted"""
+    """The number of submitted jobs."""
     executed: int
-    """attempts that were called"""
+    """The number of attempts whose target was called."""
     succeeded: int
     failed: int
-    """for good"""
+    """The number of jobs and fires that failed for good."""
     units: int
-    """write units of the tables"""
+    """Write units of the tables."""
     bytes: int
-    """of the payloads that were submitted"""
+    """The size of the submitted payloads."""
 
 
 class UsedDay(UsageFigures):
-    """What was used on a day."""
+    """The usage of a day."""
 
     day: shapes.Day
 
 
 class Cap(TypedDict):
-    """of a tenant with an `execution_rate`."""
+    """The backlog of a tenant with an `execution_rate`."""
 
     execution_rate: float
-    """a second"""
+    """The execution rate, per second."""
     waiting: int | None
-    """jobs that wait for it by the end of this day, about; null where that cannot be known just now"""
+    """The approximate number of jobs that wait for the rate by the end of this day. `null` if currently unknown."""
     waiting_days: float | None
-    """how long it takes to serve them"""
+    """The number of days that it takes to run them."""
     is_exceeded_by_schedules: bool
-    """whether the schedules fire more than it serves: then what waits only grows, and they do not count in `waiting`"""
+    """Whether the schedules fire faster than the rate allows. If so, the backlog only grows, and their fires are not counted in `waiting`."""
 
 
 class _From(TypedDict("_From", {"from": shapes.Day})):
@@ -142,31 +142,31 @@ class _From(TypedDict("_From", {"from": shapes.Day})):
 
 
 class Usage(_From):
-    """What a tenant has used."""
+    """The usage of a tenant."""
 
     tenant: shapes.TenantId
     until: shapes.Day
     days: list[UsedDay]
-    """days on which there was anything, in order"""
+    """The days with any usage, in order."""
     total: UsageFigures
     schedules: Load
     cap: NotRequired[Cap]
 
 
 class WebhookKey(TypedDict):
-    """What signatures are made with."""
+    """A key that signs requests."""
 
     id: Annotated[str, Field(examples=["k1"])]
-    """as in the header Tickwheel-Key-Ids"""
+    """The id as it appears in the header `Tickwheel-Key-Ids`."""
     secret: Annotated[str, Field(pattern="^whsec_", examples=["whsec_c2VjcmV0IG9mIHRoZSB0ZW5hbnQgYWNtZQ=="])]
-    """of Standard Webhooks"""
+    """The secret, in the format of Standard Webhooks."""
 
 
 class WebhookKeys(TypedDict):
-    """The keys of a tenant."""
+    """The webhook signing keys of a tenant."""
 
     keys: list[WebhookKey]
-    """the current key first"""
+    """The current key first."""
 
 
 def tenant_body(standing: TenantInEffect) -> Tenant:

@@ -40,7 +40,7 @@ def _check_patched(limits: dict[str, Any]) -> None:
     plans.read_limits({name: limit for name, limit in limits.items() if limit is not None})
 
 
-_Note = Annotated[str, Field(max_length=plans.MAX_NOTE_LENGTH, description="for people")]
+_Note = Annotated[str, Field(max_length=plans.MAX_NOTE_LENGTH, description="A note for readers.")]
 _Plan = Annotated[
     str, Field(pattern=f"^{plans.PLAN_NAME.pattern}$", description="the name of one of the stage's plans")
 ]
@@ -50,32 +50,37 @@ _Principals = Annotated[
     Field(max_length=plans.MAX_PRINCIPALS, description="who may act for it: patterns of the ARNs of roles and users"),
 ]
 _Version = Annotated[
-    int | None, Field(ge=0, strict=True, description="that is changed; 0: none yet; without it: whichever there is")
+    int | None,
+    Field(
+        ge=0, strict=True, description="The version to change, or 0 if there must be none yet. Default: any version."
+    ),
 ]
 
 
 class TenantsQuery(StrictModel):
-    """Tenants behind a name, in the order of their names."""
+    """Tenants after an id, in the order of their ids."""
 
     limit: Annotated[int, Field(ge=1, le=500)] = 100
-    after: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{0,64}$", description="the `next` of the answer before")] = ""
+    after: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{0,64}$", description="The `next` of the previous page.")] = ""
 
 
 class UsageQuery(StrictModel):
-    """UTC days, both included; at most 400 of them."""
+    """The first and the last UTC day, both inclusive; at most 400 days."""
 
-    first: Annotated[date | None, Field(alias="from", description="30 days before `until` unless it is said")] = None
-    last: Annotated[date | None, Field(alias="until", description="today unless it is said")] = None
+    first: Annotated[
+        date | None, Field(alias="from", description="The first day. Default: 30 days before `until`.")
+    ] = None
+    last: Annotated[date | None, Field(alias="until", description="The last day. Default: today.")] = None
 
 
 class DeletionQuery(StrictModel):
-    """A confirmation of the tenant, and what becomes of its ledger rows."""
+    """The confirmation of a deletion, and how ledger rows are deleted."""
 
-    confirm: Annotated[str, Field(description="the id of the tenant again")]
+    confirm: Annotated[str, Field(description="The id of the tenant, repeated.")]
     ledger: Annotated[
         Literal["scan", "ttl"],
         Field(
-            description="scan: they are looked for in the whole ledger; ttl: they expire, 22 days after they were due"
+            description="How ledger rows are deleted. `scan`: the whole ledger is scanned for them. `ttl`: they expire 22 days after they were due."
         ),
     ] = "scan"
 
@@ -84,7 +89,7 @@ class TenantBody(
     StrictModel,
     json_schema_extra={"examples": [{"plan": "default", "limits": {"max_pending": 10_000}, "note": "on trial"}]},
 ):
-    """All of a tenant beside its status; what is not said has its usual value."""
+    """The settings of a tenant. An omitted setting has its default value."""
 
     plan: _Plan = plans.DEFAULT_PLAN
     limits: Annotated[dict[str, Any], obeying(plans.read_limits), _limits_schema(may_be_null=False)] = {}  # noqa: RUF012  pydantic copies it
@@ -98,12 +103,12 @@ class TenantBody(
 
 
 class TenantPatchBody(StrictModel, json_schema_extra={"examples": [{"limits": {"max_pending": None}, "version": 1}]}):
-    """Parts of a tenant. A limit that is null is its plan's again; any other part that is null has its usual value."""
+    """Settings of a tenant to change. A limit that is `null` is reset to that of its plan; any other setting that is `null` is reset to its default."""
 
     plan: _Plan | None = None
     limits: Annotated[
         Annotated[dict[str, Any], obeying(_check_patched), _limits_schema(may_be_null=True)] | None,
-        Field(description="those that are said; null: none of its own"),
+        Field(description="The limits to change. `null` removes all limits of the tenant's own."),
     ] = None
     principals: _Principals | None = None
     note: _Note | None = None

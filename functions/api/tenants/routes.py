@@ -44,7 +44,7 @@ class TenantServices:
 
 @routes.route("GET /v1/tenants", access=OPERATORS, query=requests.TenantsQuery, answers={200: "Tenants"}, reads=5)
 def list_tenants(services: TenantServices, request: Request) -> Response[str]:
-    """Tell the tenants that have values of their own, page by page."""
+    """List the tenants that have settings of their own."""
     query = request.query_as(requests.TenantsQuery)
     standings, after = services.manager.page(after=query.after, limit=query.limit)
     return answer(HTTPStatus.OK, tenants_body(standings, after=after))
@@ -52,7 +52,7 @@ def list_tenants(services: TenantServices, request: Request) -> Response[str]:
 
 @routes.route("GET /v1/tenants/{id}", access=TENANT_ID, refuses=(InvalidJob,), answers={200: "Tenant"})
 def get_tenant(services: TenantServices, _: Request, tenant: str) -> Response[str]:
-    """Tell any tenant as it stands."""
+    """Get a tenant."""
     return answer(HTTPStatus.OK, tenant_body(services.manager.get(tenant)))
 
 
@@ -60,7 +60,7 @@ def get_tenant(services: TenantServices, _: Request, tenant: str) -> Response[st
     "PUT /v1/tenants/{id}", access=OPERATORS, body=requests.TenantBody, refuses=_OF_CHANGES, answers={200: "Tenant"}
 )
 def put_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
-    """Replace all of a tenant but its status."""
+    """Create or replace the settings of a tenant. Its status is kept."""
     body = request.body_as(requests.TenantBody)
     standing = services.manager.put(tenant, body.values(), seen=body.version, caller=request.caller)
     return answer(HTTPStatus.OK, tenant_body(standing))
@@ -74,7 +74,7 @@ def put_tenant(services: TenantServices, request: Request, tenant: str) -> Respo
     answers={200: "Tenant"},
 )
 def patch_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
-    """Change parts of a tenant."""
+    """Update the settings of a tenant."""
     body = request.body_as(requests.TenantPatchBody)
     standing = services.manager.patch(tenant, body.patch(), seen=body.version, caller=request.caller)
     return answer(HTTPStatus.OK, tenant_body(standing))
@@ -88,7 +88,7 @@ def patch_tenant(services: TenantServices, request: Request, tenant: str) -> Res
     answers={202: "Tenant"},
 )
 def delete_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
-    """Begin to delete a tenant with all that there is of it. Nothing of it is taken in from `in_effect_by` on."""
+    """Start the deletion of a tenant and all its data. From `in_effect_by` on, nothing is accepted for it."""
     query = request.query_as(requests.DeletionQuery)
     standing = services.manager.delete(
         tenant, confirm=query.confirm, keeps_ledger=query.ledger == "ttl", caller=request.caller
@@ -98,19 +98,19 @@ def delete_tenant(services: TenantServices, request: Request, tenant: str) -> Re
 
 @routes.route("POST /v1/tenants/{id}:pause", **_TURN)
 def pause_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
-    """Let nothing of a tenant be promoted or called."""
+    """Pause a tenant: promote and call none of its jobs."""
     return _turn(services, request, tenant, TenantStatus.PAUSED)
 
 
 @routes.route("POST /v1/tenants/{id}:resume", **_TURN)
 def resume_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
-    """Let a tenant that is paused, or drained, go on."""
+    """Resume a paused or draining tenant."""
     return _turn(services, request, tenant, TenantStatus.ACTIVE)
 
 
 @routes.route("POST /v1/tenants/{id}:drain", **_TURN)
 def drain_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
-    """Take nothing in for a tenant any more; what it has runs."""
+    """Drain a tenant: accept nothing new for it, and run its existing jobs."""
     return _turn(services, request, tenant, TenantStatus.DRAINING)
 
 
@@ -118,7 +118,7 @@ def drain_tenant(services: TenantServices, request: Request, tenant: str) -> Res
     "GET /v1/tenants/{id}/webhook-keys", access=TENANT_ID, refuses=(InvalidJob,), answers={200: "WebhookKeys"}
 )
 def get_webhook_keys(services: TenantServices, _: Request, tenant: str) -> Response[str]:
-    """Tell what the signatures of a tenant's requests are made with."""
+    """Get the webhook signing keys of a tenant."""
     response = answer(HTTPStatus.OK, webhook_keys_body(keys_of(check_tenant(tenant), services.webhook_keys.read())))
     response.headers["Cache-Control"] = "no-store"
     return response
@@ -133,20 +133,20 @@ def get_webhook_keys(services: TenantServices, _: Request, tenant: str) -> Respo
     reads=5,
 )
 def get_usage(services: TenantServices, request: Request, tenant: str) -> Response[str]:
-    """Tell what a tenant has used by UTC days, about."""
+    """Get the approximate usage of a tenant for each UTC day."""
     query = request.query_as(requests.UsageQuery)
     return answer(HTTPStatus.OK, usage_body(services.manager.used(tenant, first=query.first, last=query.last)))
 
 
 @routes.route("POST /v1/pause", **_TURN_OF_STAGE)
 def pause_stage(services: TenantServices, request: Request) -> Response[str]:
-    """Let nothing of any tenant be promoted or called."""
+    """Pause the stage: promote and call no jobs of any tenant."""
     return _turn_stage(services, request, TenantStatus.PAUSED)
 
 
 @routes.route("POST /v1/resume", **_TURN_OF_STAGE)
 def resume_stage(services: TenantServices, request: Request) -> Response[str]:
-    """End the pause of all tenants."""
+    """Resume the stage. Tenants that are paused themselves stay paused."""
     return _turn_stage(services, request, TenantStatus.ACTIVE)
 
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from functions.domain.errors import InvalidDeadLetterId, InvalidInput
 from functions.domain.far_ring.timer_key import NO_TENANT
-from functions.domain.instants import LATEST, from_ms, to_ms
+from functions.domain.instants import HOUR, LATEST, from_ms, to_ms
 from functions.domain.jobs.job import check_tenant
 from functions.domain.jobs.job_id import base36, read_base36
 from functions.domain.key_lengths import DEAD_LETTER_IDENTITY, fits
@@ -19,7 +19,7 @@ from functions.domain.key_lengths import DEAD_LETTER_IDENTITY, fits
 DEAD_LETTER_LIFE = timedelta(days=90)
 """How long a dead letter is kept."""
 
-SURELY_MARKED = timedelta(hours=1)
+SURELY_MARKED = HOUR
 """After hours began to be marked: what a release before has begun has come to its end by then."""
 
 VERSION = "d1"

@@ -26,7 +26,7 @@ TickwheelError
 │   └── ScheduleBusy        those of a schedule, or of its tenant's schedules together
 ├── ScheduleBehind          a schedule still catches up on what it missed
 ├── AlreadySettled          the job came to its end before it could be cancelled or changed
-├── Moved                   the job goes on under another id
+├── Moved                   the job continues under another id
 ├── Forbidden               a caller may not act for a tenant, or is no operator
 ├── TenantBusy              a tenant kept changing while it was being changed
 ├── TenantChanged           a tenant is not as somebody has seen it who changes it
@@ -51,32 +51,39 @@ TickwheelError
 Errors carry data; the API's table maps each type to a status.
 """
 
-from functions.domain.errors.dead_letters import (
-    DeadLetterNotFound,
-    InvalidDeadLetterId,
-    JobNotFailed,
-    NotReplayable,
-    PayloadGone,
-)
-from functions.domain.errors.far_ring import ClockSkewed, NotPlaced
 from functions.domain.errors.general import Busy, InvalidInput, NewerVersion, TickwheelError, Undecodable
 from functions.domain.errors.jobs import (
     AlreadySettled,
+    DeadLetterNotFound,
+    InvalidDeadLetterId,
     InvalidJob,
     InvalidJobId,
     JobBusy,
+    JobNotFailed,
     JobNotFound,
     KeyReused,
     Moved,
     NotChangeable,
     NotHeld,
+    NotReplayable,
+    OperationNotFound,
+    PayloadGone,
     StaleFence,
     TooLate,
+    TooManyOperations,
 )
-from functions.domain.errors.operations import OperationNotFound, TooManyOperations
 from functions.domain.errors.schedules import InvalidSchedule, ScheduleBehind, ScheduleBusy, ScheduleNotFound, TooCostly
-from functions.domain.errors.stage import Forbidden, InvalidWheel, ReadRateExceeded, Shed, WheelChanged
-from functions.domain.errors.targets import InvalidPattern, MalformedWebhookSecret
+from functions.domain.errors.stage import (
+    ClockSkewed,
+    Forbidden,
+    InvalidPattern,
+    InvalidWheel,
+    MalformedWebhookSecret,
+    NotPlaced,
+    ReadRateExceeded,
+    Shed,
+    WheelChanged,
+)
 from functions.domain.errors.tenants import (
     BacklogExceeded,
     FiresExceeded,
@@ -89,53 +96,3 @@ from functions.domain.errors.tenants import (
     TenantClosed,
     TenantDeleted,
 )
-
-__all__ = [
-    "AlreadySettled",
-    "BacklogExceeded",
-    "Busy",
-    "ClockSkewed",
-    "DeadLetterNotFound",
-    "FiresExceeded",
-    "Forbidden",
-    "InvalidDeadLetterId",
-    "InvalidInput",
-    "InvalidJob",
-    "InvalidJobId",
-    "InvalidPattern",
-    "InvalidSchedule",
-    "InvalidWheel",
-    "JobBusy",
-    "JobNotFailed",
-    "JobNotFound",
-    "KeyReused",
-    "MalformedWebhookSecret",
-    "Moved",
-    "NewerVersion",
-    "NotChangeable",
-    "NotHeld",
-    "NotPlaced",
-    "NotReplayable",
-    "OperationNotFound",
-    "PayloadGone",
-    "PriorityNotAllowed",
-    "QuotaExceeded",
-    "RateExceeded",
-    "ReadRateExceeded",
-    "ScheduleBehind",
-    "ScheduleBusy",
-    "ScheduleNotFound",
-    "SchedulesExceeded",
-    "Shed",
-    "StaleFence",
-    "TenantBusy",
-    "TenantChanged",
-    "TenantClosed",
-    "TenantDeleted",
-    "TickwheelError",
-    "TooCostly",
-    "TooLate",
-    "TooManyOperations",
-    "Undecodable",
-    "WheelChanged",
-]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 
 class TickwheelError(Exception):
@@ -10,7 +11,12 @@ class TickwheelError(Exception):
 
 
 class InvalidInput(TickwheelError, ValueError):
-    """A value from outside is refused."""
+    """A value from outside is refused. field: the part that is wrong, value: what was given; where that is known."""
+
+    def __init__(self, message: str, *, field: str = "", value: Any = None) -> None:
+        super().__init__(message)
+        self.field = field
+        self.value = value
 
 
 class Undecodable(TickwheelError):

@@ -1,19 +1,14 @@
-"""Errors about jobs."""
+"""Errors about jobs, their dead letters, and operations on many of them."""
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import timedelta
 
 from functions.domain.errors.general import Busy, InvalidInput, TickwheelError
 
 
 class InvalidJob(InvalidInput):
-    """A job breaks a rule; `field` names the part, `value` is what was given."""
-
-    def __init__(self, message: str, *, field: str = "", value: Any = None) -> None:
-        super().__init__(message)
-        self.field = field
-        self.value = value
+    """A job breaks a rule."""
 
 
 class InvalidJobId(InvalidInput):
@@ -62,7 +57,7 @@ class AlreadySettled(TickwheelError):
 
 
 class Moved(TickwheelError):
-    """The job goes on under another id."""
+    """The job continues under another id."""
 
     def __init__(self, job_id: str, *, moved_to: str) -> None:
         super().__init__(f"job {job_id} was rescheduled or edited and is now job {moved_to}: ask for that")
@@ -106,3 +101,63 @@ class TooLate(TickwheelError):
         "minute or two after its submission",
     ) -> None:
         super().__init__(f"job {job_id} may be on its way: {reason}")
+
+
+class InvalidDeadLetterId(InvalidInput):
+    """A text is not the id of a dead letter."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"{text[:200]!r} is not the id of a dead letter: an id is as a list of them has it")
+        self.text = text
+
+
+class DeadLetterNotFound(TickwheelError):
+    """There is no such dead letter: it was replayed or purged, or has expired."""
+
+    def __init__(self, letter_id: str) -> None:
+        super().__init__(f"there is no dead letter {letter_id}: it has been replayed or purged, or has expired")
+
+
+class NotReplayable(TickwheelError):
+    """A dead letter holds nothing that could be run again."""
+
+    def __init__(self, letter_id: str, reason: str) -> None:
+        super().__init__(f"dead letter {letter_id} cannot be replayed: {reason}")
+
+
+class PayloadGone(TickwheelError):
+    """The payload of a dead letter's job is no more."""
+
+    def __init__(self, letter_id: str) -> None:
+        super().__init__(
+            f"the payload of dead letter {letter_id} is gone, so its job cannot run: submit it anew, and purge the letter"
+        )
+
+
+class JobNotFailed(TickwheelError):
+    """What the ledger has under the name of a dead letter's job is another run, and this letter has not been replayed."""
+
+    def __init__(self, letter_id: str, *, state: str) -> None:
+        super().__init__(
+            f"under the name of dead letter {letter_id} there is a job that is {state}: it was submitted again since. Wait for "
+            "its end, or cancel it, and then until its ledger row expires, after 22 days; or submit the job under another "
+            "idempotency key and purge the letter"
+        )
+
+
+class OperationNotFound(TickwheelError):
+    """A tenant has no such operation, or it ended long ago."""
+
+    def __init__(self, tenant: str, operation_id: str) -> None:
+        super().__init__(f"tenant {tenant} has no operation {operation_id[:80]}: look at the list of its operations")
+
+
+class TooManyOperations(TickwheelError):
+    """A tenant has as many open operations as it may have. retry_after: when one of them may have ended."""
+
+    def __init__(self, tenant: str, *, limit: int, retry_after: timedelta) -> None:
+        super().__init__(
+            f"tenant {tenant} has {limit} operations that are not over, which is the most there may be: wait for the end "
+            "of one, or stop one"
+        )
+        self.retry_after = retry_after

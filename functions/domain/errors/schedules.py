@@ -17,9 +17,7 @@ class InvalidSchedule(InvalidInput):
     def __init__(
         self, message: str, *, field: str = "", value: Any = None, instead: Sequence[Mapping[str, Any]] = ()
     ) -> None:
-        super().__init__(message)
-        self.field = field
-        self.value = value
+        super().__init__(message, field=field, value=value)
         self.instead = tuple(instead)
 
 

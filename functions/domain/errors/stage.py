@@ -1,7 +1,9 @@
-"""Errors about a stage: its constants, its load, and who may act in it."""
+"""Errors about a stage: its constants, its load, its clocks and stores, its targets, and who may act in it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 from functions.domain.errors.general import TickwheelError
@@ -44,3 +46,38 @@ class Forbidden(TickwheelError):
     def __init__(self, caller: str, *, tenant: str = "", remedy: str) -> None:
         asked = f"may not act for tenant {tenant}" if tenant else "is no operator of this stage"
         super().__init__(f"{caller} {asked}: {remedy}")
+
+
+class ClockSkewed(TickwheelError):
+    """This machine's clock is too far from the store's for a safe far write."""
+
+    def __init__(self, *, offset: timedelta, limit: timedelta) -> None:
+        super().__init__(
+            f"this clock differs from the store's by {offset.total_seconds():+.1f} s, more than the "
+            f"{limit.total_seconds():.1f} s that keep a far write safe"
+        )
+
+
+@dataclass
+class NotPlaced(TickwheelError):
+    """The stores refused these timers on every attempt; `reasons` says why, one a timer."""
+
+    reasons: Sequence[str]
+
+    def __str__(self) -> str:
+        return f"{len(self.reasons)} timers were refused on every attempt, the first because: {self.reasons[0]}"
+
+
+class InvalidPattern(TickwheelError, ValueError):
+    """A pattern of the allowed targets is none, or allows nothing."""
+
+    def __init__(self, pattern: str, remedy: str) -> None:
+        super().__init__(f"targets has {pattern!r}: {remedy}")
+        self.pattern = pattern
+
+
+class MalformedWebhookSecret(TickwheelError):
+    """The secret of the master keys is not what the stage made it; nothing of it is repeated."""
+
+    def __init__(self, fault: str) -> None:
+        super().__init__(f"the webhook secret {fault}: put one as docs/targets.md says")

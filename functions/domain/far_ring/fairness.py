@@ -49,7 +49,7 @@ def grant(quantum: int, weight: float) -> int:
 
 
 def order_from(turn: str, owners: Sequence[str]) -> list[str]:
-    """The turns of a round: the stream, then the tenants by name; a round that was cut off goes on where it was."""
+    """The turns of a round: the stream, then the tenants by name; a round that was cut off continues where it was."""
     turns = [STREAM, *sorted(owners)]
     first = next((number for number, name in enumerate(turns) if name >= turn), 0)
     return turns[first:] + turns[:first]

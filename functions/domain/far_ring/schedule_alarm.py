@@ -11,7 +11,7 @@ from functions.domain.schedules.state import Link
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleAlarm:
-    """Rings for one version of a schedule; link: what to go on with then.
+    """Rings for one version of a schedule; link: what to continue with then.
 
     alarm_at: when its fire is due, or later, when that was too near for the far ring.
     """

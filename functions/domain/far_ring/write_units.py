@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functions.domain.far_ring.timer_key import timer_key
 from functions.domain.far_ring.timer_record import encode_timer
-from functions.domain.jobs.job import Delivery, Job, Timer
+from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.overlap import Overlap
 
 _KB = 1_024
@@ -32,14 +32,11 @@ def row_units(timer: Timer) -> int:
 
 def attempt_units(timer: Timer) -> int:
     """What an attempt writes: its claim and its settlement, and for the first of a fire what its chain and slot write."""
-    return _LEDGERED[timer.job.delivery] + (fire_units(timer.job) if timer.attempt == 1 else 0)
-
-
-def fire_units(job: Job) -> int:
-    """What a fire of a schedule writes beside its run: the next alarm, the state, and its slot where runs must not overlap."""
-    if job.occurrence is None:
-        return 0
-    return 2 + (job.occurrence.overlap is not Overlap.ALLOW)
+    fire = timer.job.occurrence
+    if timer.attempt > 1 or fire is None:
+        return _LEDGERED[timer.job.delivery]
+    # The next alarm, the state, and the slot where runs must not overlap.
+    return _LEDGERED[timer.job.delivery] + 2 + (fire.overlap is not Overlap.ALLOW)
 
 
 def dead_letter_units(timer: Timer) -> int:

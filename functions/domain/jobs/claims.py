@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from functions.domain.instants import MILLISECOND, to_ms
+from functions.domain.instants import DAY, MILLISECOND, to_ms
+from functions.domain.jobs.job import Timer
 from functions.domain.lifecycle import TERMINAL, Event, State, sources
 
 MAX_RESCUES = 3
@@ -37,12 +38,12 @@ RENEW_AFTER = TIMER_LIFE / 2
 MESSAGE_LIFE = timedelta(days=14)
 """How long a ready queue or a dead-letter queue keeps a message."""
 
-LEDGER_LIFE = RENEW_AFTER + MESSAGE_LIFE + timedelta(days=1)
+LEDGER_LIFE = RENEW_AFTER + MESSAGE_LIFE + DAY
 """How long a row lives after its last transition, due time or lease: longer than any copy of its job. A second far row may
 have waited for a cap or for room until it would have been put anew, which looks at the ledger, and its message as long again
 as a queue keeps one."""
 
-ABSENT_IS_OVER = MESSAGE_LIFE + timedelta(days=1)
+ABSENT_IS_OVER = MESSAGE_LIFE + DAY
 """A job without a row whose time was so long ago is over, to all who ask for it: rows that older releases wrote live no
 longer, and whatever waits for so long has a row, because putting it anew notes that."""
 
@@ -55,7 +56,7 @@ class LedgerRow:
     lease_until: until when the attempt belongs to its worker. job_id: the id that the first submission answered with.
     fingerprint: of the job that was registered with an idempotency key. parked_until: until when an attempt was put back
     into the wheel before its claim. held: the record of the running attempt, where its target answered 202.
-    moved_to: the id under which it goes on. spent, counted_from: what its last replay has given its timer.
+    moved_to: the id under which it continues. spent, counted_from: what its last replay has given its timer.
     """
 
     state: State
@@ -200,13 +201,30 @@ def overdue_attempt(row: LedgerRow | None, *, now: datetime) -> int | None:
     return row.attempt + 1 if row.state is State.RETRYING else row.attempt
 
 
+def lost_attempt(timer: Timer, row: LedgerRow | None, *, now: datetime) -> Timer | None:
+    """The attempt that a job waits for, made anew from another, if it should have come long ago; else None.
+
+    A message that the ledger drops may be the last of its job: a later attempt may have lost its own.
+
+    From one of before its replay, it has the budget that the replay gave it.
+    """
+    attempt = overdue_attempt(row, now=now)
+    if row is None or attempt is None:
+        return None
+    if row.counted_from is not None and timer.spent < row.spent:
+        timer = timer.with_new_budget(spent=row.spent, counted_from=row.counted_from)
+    lost = timer.revived(attempt=attempt, due_at=now)
+    return lost.watching(due_at=now) if row.held else lost
+
+
 def awaits_replay(row: LedgerRow | None, *, failed_attempt: int, job_id: str) -> bool:
-    """Whether the job with this id, which failed at an attempt, is to go on by a replay that has not come yet.
+    """Whether the job with this id, which failed at an attempt, is to continue by a replay that has not come yet.
 
     Any later message may come for the same attempt.
     """
-    is_next = row is not None and row.state is State.RETRYING and row.attempt == failed_attempt + 1
-    return is_next and row is not None and is_of(row, job_id)
+    if row is None or row.state is not State.RETRYING:
+        return False
+    return row.attempt == failed_attempt + 1 and is_of(row, job_id)
 
 
 def has_gone_on(row: LedgerRow, *, failed_attempt: int, job_id: str) -> bool:

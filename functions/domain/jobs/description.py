@@ -26,13 +26,14 @@ def describe_job(job: Job) -> dict[str, Any]:
         "target": job.target,
         "scheduled_at": format_instant(job.scheduled_at),
         "delivery": job.delivery.value,
-        "retry": _retry_body(job.retry),
+        "retry": retry_body(job.retry),
         "timeout": format_duration(job.timeout),
         **{name: value for name, (value, unsaid) in usual.items() if value != unsaid},
     }
 
 
-def _retry_body(retry: RetryPolicy) -> dict[str, Any]:
+def retry_body(retry: RetryPolicy) -> dict[str, Any]:
+    """A retry policy in all its parts."""
     return {
         "strategy": retry.strategy.value,
         "attempts": retry.attempts,

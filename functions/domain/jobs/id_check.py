@@ -15,7 +15,7 @@ from functions.domain.instants import to_ms
 from functions.domain.jobs.job_id import JobId
 
 SECRET_BYTES = 32
-"""Of the stage's secret."""
+"""Length of the stage's secret."""
 
 CHECK_BYTES = 8
 CHECK_LENGTH = 16

@@ -35,7 +35,7 @@ class Priority(IntEnum):
 
 
 class Delivery(StrEnum):
-    """What is promised about the effect of a job."""
+    """The delivery guarantee of a job."""
 
     EXACTLY_ONCE = "exactly_once"
     AT_LEAST_ONCE = "at_least_once"
@@ -43,7 +43,7 @@ class Delivery(StrEnum):
 
 
 class Precision(StrEnum):
-    """`default` is up to about a second late; `exact` arrives early and is held by the worker until its instant."""
+    """`default`: up to about a second late. `exact`: sent early, and kept by the worker until its instant."""
 
     DEFAULT = "default"
     EXACT = "exact"

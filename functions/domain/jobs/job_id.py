@@ -81,7 +81,7 @@ def attempt_id(job_id: JobId, due_at: datetime, *, wheel: Wheel) -> JobId:
 
 
 def moved_identity(identity: str, *, unique: str) -> str:
-    """The identity under which a job goes on at another time, or with another content.
+    """The identity under which a job continues at another time, or with another content.
 
     unique: letters and digits, behind the id of an operation and a dot where that moves it. The last operations that have
     moved it are named on: each must know the job again, also where others have changed it since and clocks differ.

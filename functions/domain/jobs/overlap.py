@@ -6,10 +6,13 @@ from enum import StrEnum
 
 
 class Overlap(StrEnum):
-    """allow: runs beside it. forbid: is skipped. buffer_one: waits for it, if no other does. replace: takes its place.
+    """What a fire does while the previous run has not ended.
 
-    What a policy decides: `functions/domain/schedules/slots.py`.
+    allow: run in parallel. forbid: skip the fire. buffer_one: wait for the run to end, unless another fire waits already.
+    replace: replace the run.
     """
+
+    # The decisions: `functions/domain/schedules/slots.py`.
 
     ALLOW = "allow"
     FORBID = "forbid"
@@ -23,4 +26,4 @@ class Overlap(StrEnum):
 
 
 CODES = {Overlap.ALLOW: 0, Overlap.FORBID: 1, Overlap.BUFFER_ONE: 2, Overlap.REPLACE: 3}
-"""Of `functions/domain/jobs/stored_codes.py`: for ever, and no code of another again."""
+"""The codes of `functions/domain/jobs/stored_codes.py`: for ever, and no code of another again."""

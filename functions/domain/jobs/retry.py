@@ -7,26 +7,28 @@ from datetime import timedelta
 from enum import StrEnum
 
 from functions.domain.errors import InvalidJob
+from functions.domain.instants import SECOND
 from functions.domain.targets.http_answers import LONGEST_WAIT
-
-MAX_ATTEMPTS = 100
-MIN_BACKOFF = timedelta(seconds=1)
-"""An attempt is placed before the failed one is settled: sooner than this, it would find that one's lease still running."""
-
-MAX_AGE = timedelta(days=30)
-"""The longest that a policy may go on for."""
-
-MAX_BACKOFF = LONGEST_WAIT
-"""The longest gap that a policy may have."""
 
 
 class Strategy(StrEnum):
-    """How the gap grows from attempt to attempt."""
+    """How the wait grows from attempt to attempt."""
 
     EXPONENTIAL = "exponential"
     FIXED = "fixed"
     LINEAR = "linear"
     DECORRELATED_JITTER = "decorrelated_jitter"
+
+
+MAX_ATTEMPTS = 100
+MIN_BACKOFF = SECOND
+"""An attempt is placed before the failed one is settled: sooner than this, it would find that one's lease still running."""
+
+MAX_AGE = timedelta(days=30)
+"""The longest time over which a policy may try a job again."""
+
+MAX_BACKOFF = LONGEST_WAIT
+"""The longest gap that a policy may have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

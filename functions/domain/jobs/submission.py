@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from functions.domain.instants import MILLISECOND, from_ms, to_ms
+from functions.domain.instants import MILLISECOND, MINUTE, from_ms, to_ms
 from functions.domain.jobs.id_check import check_of
 from functions.domain.jobs.job import Delivery, Job, Payload, Precision, Priority
 from functions.domain.jobs.job_id import job_id_of
@@ -19,7 +19,7 @@ from functions.domain.wheel import Wheel
 KEYED = "k"
 """The first letter of an identity that was made from an idempotency key."""
 
-PAST_GRACE = timedelta(minutes=1)
+PAST_GRACE = MINUTE
 """How far in the past a job may be due: clocks differ, and a request takes time. It runs at once."""
 
 

@@ -14,13 +14,13 @@ from typing import NamedTuple
 import xxhash
 
 from functions.domain.errors import InvalidInput
-from functions.domain.instants import MILLISECOND, SECOND, from_seconds, require_aware, to_seconds
+from functions.domain.instants import HOUR, MILLISECOND, SECOND, from_seconds, require_aware, to_seconds
 from functions.domain.jobs.job import Job, Priority, Timer
 from functions.domain.jobs.job_id import movers_of
 from functions.domain.targets.targets import destination_of
 from functions.domain.wheel import Wheel
 
-USUAL_REACH = timedelta(hours=1)
+USUAL_REACH = HOUR
 """How far back an operation looks that does not say so: what is late, or is being retried, waits too."""
 
 MOST_REACH = timedelta(days=14)
@@ -41,7 +41,7 @@ _HASHES = 1 << 64
 
 
 class OperationKind(StrEnum):
-    """What is done to each job."""
+    """What an operation does to each job."""
 
     CANCEL = "cancel"
     RESCHEDULE = "reschedule"
@@ -179,7 +179,7 @@ def stretches(days: Sequence[OwnedDay], wanted: JobFilter, *, wheel: Wheel) -> l
 
 
 def rest_of(way: Sequence[Stretch], place: WalkPosition | None) -> list[tuple[Stretch, str]]:
-    """What is left of a way behind a place, each stretch with the key to go on behind in its first bucket."""
+    """What is left of a way behind a place, each stretch with the key to continue behind in its first bucket."""
     if place is None:
         return [(stretch, "") for stretch in way]
     at = (place.day, place.priority, place.shard)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from functions.domain.errors import InvalidInput, Undecodable
+from functions.domain.errors import Undecodable
 from functions.domain.instants import MILLISECOND, from_ms, to_ms
 from functions.domain.operations.operation import (
     Example,
@@ -97,7 +97,7 @@ def decode_operation(record: OperationRecord, *, tenant: str, operation_id: str)
             progress=_progress(given),
             ended_at=_instant(given, "ended_at"),
         )
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, InvalidInput) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise Undecodable(f"not an operation: {error!r}") from error
 
 

@@ -17,6 +17,7 @@ from sys import intern
 from typing import Any
 
 from functions.domain.errors import InvalidSchedule
+from functions.domain.instants import DAY
 from functions.domain.schedules.schedule import Calendar, Roll
 
 MAX_ROLL_DAYS = 31
@@ -33,7 +34,6 @@ STEPS_OF_A_YEAR = 25
 
 _FILE = resources.files("functions.domain.schedules") / "holidays.jsonl"
 _CODES = re.compile(rb'\{"codes":(\[[^]]*\])')
-_DAY = timedelta(days=1)
 _SATURDAY = 5
 _NONE = "-"
 
@@ -54,7 +54,7 @@ def why_excluded(calendar: Calendar, day: date) -> str | None:
 @lru_cache(maxsize=5_000)
 def rolled(calendar: Calendar, day: date) -> date | None:
     """The date itself, or the one that its fires move to; None when there is none near enough."""
-    step = {Roll.BEFORE: -_DAY, Roll.AFTER: _DAY, Roll.SKIP: timedelta(0)}[calendar.roll]
+    step = {Roll.BEFORE: -DAY, Roll.AFTER: DAY, Roll.SKIP: timedelta(0)}[calendar.roll]
     for _ in range(MAX_ROLL_DAYS + 1):
         if why_excluded(calendar, day) is None:
             return day

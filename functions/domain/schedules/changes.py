@@ -6,20 +6,20 @@ Fires that have come due stay with the version that decided them; what it has pl
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice, takewhile
 
 from functions.domain.errors import InvalidInput, InvalidSchedule
-from functions.domain.instants import MILLISECOND
+from functions.domain.instants import MICROSECOND, MILLISECOND
 from functions.domain.schedules.due_fires import first_link
 from functions.domain.schedules.firing import fires, next_fire
 from functions.domain.schedules.rrules import counted
-from functions.domain.schedules.schedule import RecurrenceRule, Schedule
+from functions.domain.schedules.rules import RecurrenceRule
+from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.shifts import course_of
 from functions.domain.schedules.state import Link, ScheduleState, Status, changed
 from functions.domain.schedules.zones import Nominal
 
-_MICROSECOND = timedelta(microseconds=1)
 _MOST_DROPPED = 1_000
 """More fires than the near ring holds of a schedule of seconds."""
 
@@ -29,20 +29,13 @@ def activated(
 ) -> ScheduleState:
     """The state of a schedule that is created, replaced or resumed. before: its definition until now."""
     if state is not None and state.status is Status.DELETED:
-        state = replace(
-            state,
-            # What is left of it is older than all that follows.
+        # What is left of it is older than all that follows.
+        state = ScheduleState(
+            version=state.version,
+            status=state.status,
+            changed_at=state.changed_at,
             born=state.version + 1,
-            cuts=(),
-            fire_count=0,
-            recent=(),
-            holder="",
-            holder_since=None,
-            waiting="",
-            waiting_since=None,
-            misfire_count=0,
-            skips={},
-            last_skip=None,
+            share=state.share,
         )
     dropped_count = placed_ahead(before, state, now=now)
     after = changed(state, status=Status.ACTIVE, now=now, note=note, dropped_count=dropped_count)
@@ -70,14 +63,14 @@ def _link(
     schedule: Schedule, *, before: Schedule | None, state: ScheduleState | None, after: ScheduleState
 ) -> Link | None:
     if awaited := _awaited(schedule, state, after):
-        return awaited  # its run goes on, and the next fire waits for its end as before
+        return awaited  # its run continues, and the next fire waits for its end as before
     previous_at = after.recent[-1] if after.recent else None
     link = first_link(schedule, after=after.changed_at, index=after.fire_count, previous_at=previous_at)
     last_nominal = _nominal_of(None if state and state.asides else before, previous_at)
     if link is None or last_nominal is None or schedule.is_end_to_start:
         return link
     # What has fired does not fire again because a spread, a window or a calendar now moves it behind the change.
-    earliest = course_of(schedule).floor(Nominal(last_nominal)) - _MICROSECOND
+    earliest = course_of(schedule).floor(Nominal(last_nominal)) - MICROSECOND
     for fire in fires(schedule, after=max(after.changed_at, earliest)):
         if fire.nominal_at > last_nominal:
             return replace(link, at=fire.at, nominal_at=fire.nominal_at, merged_count=fire.merged_count)

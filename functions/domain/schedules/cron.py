@@ -7,7 +7,7 @@ with a star, and either of them otherwise.
 
 croniter says what a plain field means. What a clock change does to a fire is decided in `zones`.
 
-An expression that has been stored is read here, whatever `cron_checks` refuses today: it goes on as it always has.
+An expression that has been stored is read here, whatever `cron_checks` refuses today: it fires as it always has.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from croniter import CroniterError, croniter
 
 from functions.domain.errors import InvalidSchedule
 from functions.domain.instants import LATEST
-from functions.domain.schedules.schedule import MAX_EXPRESSION
+from functions.domain.schedules.rules import MAX_EXPRESSION
 
 MACROS = {
     "@yearly": "0 0 1 1 *",
@@ -174,14 +174,12 @@ def as_json(definition: Mapping[str, Any]) -> str:
 def _understood(expression: str, index: int, item: str) -> str:
     """An item of a field in such words as croniter reads in one way only."""
     if _HASHED.match(item):
-        raise _refused(
-            expression,
-            f"{item[:100]!r} in the {FIELDS[index]} is a choice by hash or chance: write a number, and use spread or jitter",
+        raise refused_item(
+            expression, index, item, "is a choice by hash or chance: write a number, and use spread or jitter"
         )
     if index == _DAY_OF_WEEK and item.startswith("7/"):
         instead = [with_field(expression, index, item, text) for text in ("0", f"*{item[1:]}")]
-        message = f"{item[:100]!r} in the {FIELDS[index]} could mean Sunday or every day"
-        raise _refused(expression, message, instead=instead)
+        raise refused_item(expression, index, item, "could mean Sunday or every day", instead=instead)
     match = _RANGE.fullmatch(item)
     ends = [_number(index, text) for text in match.groups()[:2]] if match else []
     if match is None or None in ends:
@@ -199,7 +197,7 @@ def _around(expression: str, index: int, item: str, low: int, high: int, *, step
     """The numbers of a range that runs backwards: on over the end of its field, its step too."""
     first, last = _BOUNDS[index]
     if high < first or low > last:
-        raise _refused(expression, f"{item[:100]!r} in the {FIELDS[index]} is out of range: {first} to {last}")
+        raise refused_item(expression, index, item, f"is out of range: {first} to {last}")
     if index == _DAY_OF_WEEK:  # Sunday is 7 as well
         low, last = low % 7, 6
     size = last - first + 1
@@ -249,18 +247,13 @@ def _dates(expression: str, part: str) -> list[_DaysIn]:
         if match := _FROM_LAST.fullmatch(item):
             before = int(match[1] or 0)
             if before > _MOST_BEFORE_LAST:
-                raise _refused(
-                    expression,
-                    f"{item[:100]!r} in the {FIELDS[_DAY_OF_MONTH]} must be from L-1 to L-{_MOST_BEFORE_LAST}",
-                )
+                raise refused_item(expression, _DAY_OF_MONTH, item, f"must be from L-1 to L-{_MOST_BEFORE_LAST}")
             items.append(_from_last(before, is_weekday=bool(match[2])))
         elif "w" in item:
             match = _NEAREST.fullmatch(item)
             if match is None or item.count("w") > 1 or not 1 <= int(match[1]) <= 31:  # noqa: PLR2004
-                raise _refused(
-                    expression,
-                    f"{item[:100]!r} in the {FIELDS[_DAY_OF_MONTH]} is not the weekday nearest to a day such as 15W",
-                )
+                message = "is not the weekday nearest to a day such as 15W"
+                raise refused_item(expression, _DAY_OF_MONTH, item, message)
             items.append(_nearest_weekday(int(match[1])))
         else:
             plain.append(item)
@@ -279,7 +272,7 @@ def _weekdays(expression: str, part: str) -> list[_DaysIn]:
         if match := _NTH.fullmatch(item):
             weekdays, nth = _week_range(expression, item, match[1]), int(match[2])
             if not 1 <= nth <= 5:  # noqa: PLR2004
-                raise _refused(expression, f"{item[:100]!r} in the {FIELDS[_DAY_OF_WEEK]} must be from #1 to #5")
+                raise refused_item(expression, _DAY_OF_WEEK, item, "must be from #1 to #5")
         elif match := _LAST_OF_WEEK.fullmatch(item):
             weekdays, nth = _week_range(expression, item, match[1] or match[2]), 0
         else:
@@ -294,12 +287,12 @@ def _weekdays(expression: str, part: str) -> list[_DaysIn]:
     if not items:
         return [lambda first, length: [day for day in range(1, length + 1) if (first + day) % 7 in every]]
     if every - named and len(every | named) < len(WEEKDAYS):
-        message = f"{part[:100]!r} in the {FIELDS[_DAY_OF_WEEK]} mixes weekdays of every week with those of a month"
+        message = "mixes weekdays of every week with those of a month"
         of_every_week = [f"{WEEKDAYS[weekday]}#{nth}" for weekday in sorted(every) for nth in range(1, 6)]
         of_a_month = [item for item in part.split(",") if item not in plain]
         written = written_fields(expression)[_DAY_OF_WEEK]
         instead = with_field(expression, _DAY_OF_WEEK, written, ",".join([*of_every_week, *of_a_month]))
-        raise _refused(expression, message, instead=[instead])
+        raise refused_item(expression, _DAY_OF_WEEK, part, message, instead=[instead])
     # As croniter has always read what is stored: only those of a month count.
     return items
 
@@ -309,10 +302,8 @@ def _week_range(expression: str, item: str, text: str) -> frozenset[int]:
     low, _, high = text.partition("-")
     ends = [_number(_DAY_OF_WEEK, end) for end in (low, high or low)]
     if None in ends or not all(end is not None and end <= 7 for end in ends):  # noqa: PLR2004
-        raise _refused(
-            expression,
-            f"{item[:100]!r} in the {FIELDS[_DAY_OF_WEEK]} names no weekday: they are 0 to 7, or {', '.join(WEEKDAYS)}",
-        )
+        message = f"names no weekday: they are 0 to 7, or {', '.join(WEEKDAYS)}"
+        raise refused_item(expression, _DAY_OF_WEEK, item, message)
     first, last = (end % 7 for end in ends if end is not None)
     if high and first == last:
         # As croniter has always read what is stored.
@@ -333,10 +324,8 @@ def _check_unclear(expression: str, item: str) -> None:
         readings = [f"{low}-{high}#{match[3]}"]
     if readings:
         instead = [with_field(expression, _DAY_OF_WEEK, item, reading) for reading in readings]
-        said = " or ".join(as_json(definition) for definition in instead)
-        where = f"{item!r} in the {FIELDS[_DAY_OF_WEEK]}"
-        message = f"{where} depends on how weekdays are counted, in Quartz from 1 for Sunday: write {said}"
-        raise InvalidSchedule(message, field="cron", value=expression, instead=instead)
+        message = "depends on how weekdays are counted, in Quartz from 1 for Sunday"
+        raise refused_item(expression, _DAY_OF_WEEK, item, message, instead=instead)
 
 
 def _from_last(before: int, *, is_weekday: bool) -> _DaysIn:
@@ -374,6 +363,13 @@ def _nth_weekdays(weekdays: Collection[int], nth: int) -> _DaysIn:
         return [day + (nth - 1) * 7 for day in firsts if day + (nth - 1) * 7 <= length]
 
     return days
+
+
+def refused_item(
+    expression: str, index: int, item: str, message: str, *, instead: Sequence[Mapping[str, Any]] = ()
+) -> InvalidSchedule:
+    """The refusal of an item of a field. instead: definitions, one of which to write in its place."""
+    return _refused(expression, f"{item[:100]!r} in the {FIELDS[index]} {message}", instead=instead)
 
 
 def _refused(expression: str, message: str, *, instead: Sequence[Mapping[str, Any]] = ()) -> InvalidSchedule:

@@ -1,6 +1,6 @@
 """What a cron expression may not be that somebody asks for today.
 
-`parse_cron` still reads it, since it may be stored, and goes on as it always has. Other programs refuse it, or read it
+`parse_cron` still reads it, since it may be stored, and fires as it always has. Other programs refuse it, or read it
 differently, so that whoever writes it may mean something else than what would fire.
 """
 
@@ -12,15 +12,24 @@ from datetime import timedelta
 from typing import Any
 
 from functions.domain.errors import InvalidSchedule
-from functions.domain.instants import format_duration
-from functions.domain.schedules.cron import FIELDS, MONTHS, WEEKDAYS, as_json, parse_cron, with_field, written_fields
-from functions.domain.schedules.schedule import MAX_INTERVAL
+from functions.domain.instants import DAY, HOUR, MINUTE, format_duration
+from functions.domain.schedules.cron import (
+    FIELDS,
+    MONTHS,
+    WEEKDAYS,
+    as_json,
+    parse_cron,
+    refused_item,
+    with_field,
+    written_fields,
+)
+from functions.domain.schedules.rules import MAX_INTERVAL
 
 _LARGEST_STEPS = (59, 23, 31, 12, 7)
 _FIRST = ("0", "0", "1", "1", "0")
 _JOINED = {2: 4, 4: 2}
 """A day field, and the other one."""
-_UNITS = (timedelta(minutes=1), timedelta(hours=1), timedelta(days=1))
+_UNITS = (MINUTE, HOUR, DAY)
 _SHORTEST_MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 _LONG_NUMBER = re.compile(r"[0-9]{3,}", re.ASCII)
@@ -63,14 +72,7 @@ def _check_step(expression: str, parts: Sequence[str], index: int, item: str) ->
     # A star has a say in how the day fields are joined.
     if index not in _JOINED or start != "*" or parts[_JOINED[index]] == "*":
         meanings[f"{FIELDS[index]} {first} alone"] = with_field(expression, index, item, first)
-    said = ", or ".join(f"{as_json(definition)} for {meaning}" for meaning, definition in meanings.items())
-    message = f"{item[:100]!r} in the {FIELDS[index]} has a step larger than {_LARGEST_STEPS[index]}"
-    raise InvalidSchedule(
-        f"{message}: write {said}" if said else message,
-        field="cron",
-        value=expression,
-        instead=tuple(meanings.values()),
-    )
+    raise _ambiguous(expression, index, item, f"has a step larger than {_LARGEST_STEPS[index]}", meanings)
 
 
 def _every(parts: Sequence[str], index: int, first: str, step: int) -> str | dict[str, str] | None:
@@ -105,13 +107,7 @@ def _check_nearest(expression: str, parts: Sequence[str], item: str) -> None:
     if with_day:
         names = ",".join(MONTHS[month - 1] for month in with_day)
         meanings["the months that always have it"] = with_field(" ".join([*parts[:3], names, parts[4]]), 2, item, item)
-    said = ", or ".join(f"{as_json(definition)} for {meaning}" for meaning, definition in meanings.items())
-    raise InvalidSchedule(
-        f"{item.upper()!r} in the {FIELDS[2]} asks for a day that some of the months do not have: write {said}",
-        field="cron",
-        value=expression,
-        instead=tuple(meanings.values()),
-    )
+    raise _ambiguous(expression, 2, item.upper(), "asks for a day that some of the months do not have", meanings)
 
 
 def _check_end_of_week(expression: str, item: str) -> None:
@@ -122,7 +118,7 @@ def _check_end_of_week(expression: str, item: str) -> None:
     numbers = range(first, len(WEEKDAYS) + 1, int(match[2]))
     if not first or len(WEEKDAYS) not in numbers:
         return
-    # Cronos and cronsim go on to 7, croniter and robfig/cron to 6.
+    # Cronos and cronsim count to 7, croniter and robfig/cron to 6.
     to_saturday = ",".join(WEEKDAYS[number] for number in numbers if number < len(WEEKDAYS))
     instead = [
         with_field(expression, 4, item, to_saturday),
@@ -153,10 +149,17 @@ def _check_weekdays(expression: str, parts: Sequence[str]) -> None:
 
 
 def _refused(expression: str, index: int, item: str, message: str, *, write: str) -> InvalidSchedule:
-    instead = with_field(expression, index, item, write)
+    return refused_item(expression, index, item, message, instead=[with_field(expression, index, item, write)])
+
+
+def _ambiguous(
+    expression: str, index: int, item: str, message: str, meanings: Mapping[str, Mapping[str, Any]]
+) -> InvalidSchedule:
+    """The refusal of an item that may have been written for each of these; for none of them where there are none."""
+    said = ", or ".join(f"{as_json(definition)} for {meaning}" for meaning, definition in meanings.items())
     return InvalidSchedule(
-        f"{item[:100]!r} in the {FIELDS[index]} {message}: write {as_json(instead)}",
+        f"{item[:100]!r} in the {FIELDS[index]} {message}" + (f": write {said}" if said else ""),
         field="cron",
         value=expression,
-        instead=[instead],
+        instead=tuple(meanings.values()),
     )

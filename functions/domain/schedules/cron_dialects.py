@@ -17,7 +17,7 @@ from functions.domain.schedules.dialects.fields import CRON_FIELD
 from functions.domain.schedules.dialects.jenkins import read_jenkins
 from functions.domain.schedules.dialects.macros import read_macro
 from functions.domain.schedules.dialects.quartz import read_more_fields
-from functions.domain.schedules.schedule import MAX_EXPRESSION, Fold, Gap
+from functions.domain.schedules.rules import MAX_EXPRESSION, Fold, Gap
 from functions.domain.schedules.zones import zone_of
 
 _ZONED = re.compile(r"(?:CRON_)?TZ=(\S+)\s+(.*)", re.ASCII | re.DOTALL | re.IGNORECASE)

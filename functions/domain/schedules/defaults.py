@@ -13,7 +13,8 @@ from functions.domain.instants import EPOCH
 from functions.domain.jobs.job import Delivery, Precision, Priority
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
-from functions.domain.schedules.schedule import At, Calendar, JobTemplate, Misfire, Roll, Schedule
+from functions.domain.schedules.rules import At
+from functions.domain.schedules.schedule import Calendar, JobTemplate, Misfire, Roll, Schedule
 from functions.domain.targets.options import Method
 
 
@@ -53,7 +54,7 @@ STORED = Defaults(
     roll=Roll.SKIP,
     history=10,
 )
-"""Of rows and messages. Spelled out, and never changed."""
+"""What rows and messages leave out. Spelled out, and never changed."""
 
 
 def _requested() -> Defaults:
@@ -75,4 +76,4 @@ def _requested() -> Defaults:
 
 
 REQUESTED = _requested()
-"""Of what a request says nothing of: those of the domain's values themselves."""
+"""What a request leaves out: the defaults of the domain's values themselves."""

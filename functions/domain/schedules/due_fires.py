@@ -1,4 +1,4 @@
-"""What becomes of the fires of a schedule that are near or overdue, and where its chain goes on.
+"""What becomes of the fires of a schedule that are near or overdue, and where its chain continues.
 
 Pure: the same schedule, link and time give the same plan, so that a step that is repeated decides the same fires.
 """
@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from itertools import chain, islice
 
 from functions.domain.errors import TooCostly
-from functions.domain.instants import MILLISECOND
+from functions.domain.instants import MILLISECOND, MINUTE, SECOND
 from functions.domain.jobs.job import Job
 from functions.domain.jobs.occurrence import Occurrence, identity_of
 from functions.domain.schedules.firing import fires, next_fire
@@ -23,7 +23,7 @@ MOST_MISSED = 120
 """How many missed fires of one schedule a ring of its alarm places; more of one that fires so often that it would not
 catch up."""
 
-MISSED_APART = timedelta(seconds=1)
+MISSED_APART = SECOND
 """Missed fires are placed so far from each other: oldest first, and no herd."""
 
 MOST_FIRES = 2_000
@@ -32,7 +32,7 @@ MOST_FIRES = 2_000
 ALARM_MARGIN = timedelta(seconds=5)
 """How much farther than GUARD the alarm of a fire that is near already comes due: its write takes time."""
 
-MISFIRE_GRACE = timedelta(minutes=1)
+MISFIRE_GRACE = MINUTE
 """A fire that is later than this was missed."""
 
 
@@ -70,7 +70,7 @@ class DueFires:
 def plan(schedule: Schedule, link: Link, *, now: datetime, guard: timedelta) -> DueFires:
     """Decide the fires before now + guard, oldest first, under the misfire policy.
 
-    One budget pays for all of them: where it is spent, the plan ends behind what was decided, and the next ring goes on.
+    One budget pays for all of them: where it is spent, the plan ends behind what was decided, and the next ring continues.
     Raises TooCostly where not even the next fire can be found, or where a limit of the processor's time has interrupted
     a decision, or what comes before the first: such a plan would pass a fire over.
     """
@@ -205,12 +205,9 @@ class _Walk:
 
     def is_behind(self, fire: Fire) -> bool:
         """Whether a fire is left to a later ring."""
-        return fire.at - self._now >= self._guard or self._is_full
-
-    @property
-    def _is_full(self) -> bool:
-        """Whether a ring decides no more than this."""
-        return self._is_over or (self._missed_count >= MOST_MISSED and self._missed_count >= self._most_missed())
+        if fire.at - self._now >= self._guard or self._is_over:
+            return True
+        return self._missed_count >= MOST_MISSED and self._missed_count >= self._most_missed()
 
     def one_run(self) -> DueFires:
         """From end to start there is never more than one fire, however late; the next depends on the end of its run."""

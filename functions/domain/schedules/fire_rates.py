@@ -8,31 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import timedelta
 from itertools import accumulate, chain, groupby, pairwise
 from math import ceil, inf
 from operator import attrgetter
 from typing import NamedTuple
 
 from functions.domain.errors import InvalidInput
+from functions.domain.instants import HOUR, MINUTE
 from functions.domain.schedules.cron import parse_cron
 from functions.domain.schedules.load import Share
 from functions.domain.schedules.recurrence import Frequency
 from functions.domain.schedules.rrules import recurrence_of
-from functions.domain.schedules.schedule import (
-    At,
-    CronRule,
-    Every,
-    Poisson,
-    RecurrenceRule,
-    Schedule,
-    Weekday,
-    WindowMode,
-)
+from functions.domain.schedules.rules import At, CronRule, Every, Poisson, RecurrenceRule
+from functions.domain.schedules.schedule import Schedule, Weekday, WindowMode
 from functions.domain.schedules.state import ScheduleState, Status
 from functions.domain.schedules.windows import open_hours, open_share
 
-_HOUR, _MINUTE = timedelta(hours=1), timedelta(minutes=1)
 _MINUTES = 60
 _DAY = 1_440
 _WEEK = 7 * _DAY
@@ -57,7 +48,7 @@ def fires_an_hour(schedule: Schedule) -> int:
         case At():
             return 1
         case Every():
-            return ceil(_HOUR / rule.interval)
+            return ceil(HOUR / rule.interval)
         case Poisson():
             return ceil(rule.per_day / 24 * open_share(schedule) * _crowd(schedule))
         case CronRule() | RecurrenceRule():
@@ -80,7 +71,7 @@ def begins_anew(
         return True
     if _when(before) != _when(schedule) or before.max_runs != schedule.max_runs:
         return True
-    # From end to start it begins from the change on, unless a run that has begun goes on.
+    # From end to start it begins from the change on, unless a run that has begun continues.
     return schedule.is_end_to_start and after.link is not None and not after.link.is_awaited
 
 
@@ -136,7 +127,7 @@ def _open_minutes(schedule: Schedule) -> bytearray:
     hours = open_hours(schedule.windows, schedule.calendar, schedule.timezone)
     for weekday in Weekday:
         for opens, closes in hours.of_weekday(weekday):
-            first, end = (weekday * _DAY + moment // _MINUTE for moment in (opens, closes))
+            first, end = (weekday * _DAY + moment // MINUTE for moment in (opens, closes))
             is_open[first:end] = b"\1" * (end - first)
     return is_open
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 from typing import NamedTuple, Protocol
 
 from functions.domain.errors import InvalidSchedule, TooCostly
-from functions.domain.instants import EPOCH, LATEST, format_instant, from_ms, to_ms
+from functions.domain.instants import EPOCH, LATEST, MICROSECOND, format_instant, from_ms, to_ms
 from functions.domain.schedules.calendars import STEPS_OF_A_SET, STEPS_OF_A_YEAR
-from functions.domain.schedules.nominal_times import nominals
-from functions.domain.schedules.schedule import At, Every, Fire, Poisson, Schedule
+from functions.domain.schedules.nominal_times import nominals, steps
+from functions.domain.schedules.rules import At, Every, Poisson
+from functions.domain.schedules.schedule import Fire, Schedule
 from functions.domain.schedules.shifts import Course, Shift, course_of
 from functions.domain.schedules.step_budget import STEPS_OF_A_FIRE, STEPS_OF_A_WALK, Budget
-from functions.domain.schedules.validation import check_sense, name_of
+from functions.domain.schedules.validation import check_sense
 from functions.domain.schedules.zones import Nominal
 
 STEPS_OF_A_LOOK = 3
@@ -30,8 +31,6 @@ STEPS_OF_A_JUMP = 30
 
 MOST_GATHERED = 100
 """Nominal times that a fire is counted for: it jumps over the others that wait for the same opening."""
-
-_MICROSECOND = timedelta(microseconds=1)
 
 
 _Waiting = tuple[datetime, int, int, Shift]
@@ -68,7 +67,7 @@ def gather(schedule: Schedule, *, after: datetime, budget: Budget | None = None)
     if schedule.is_end_to_start:
         return _until_the_end(schedule, _end_to_start(schedule, after, budget))
     if schedule.start is not None:
-        after = max(after, schedule.start.astimezone(UTC) - _MICROSECOND)
+        after = max(after, schedule.start.astimezone(UTC) - MICROSECOND)
     course = course_of(schedule)
     if course.never_opens:
         return iter(())
@@ -92,7 +91,7 @@ def check_fires(schedule: Schedule, *, now: datetime, budget: Budget | None = No
     if fire is None:
         raise _never(schedule, now, whole)
     if left - whole.left > STEPS_OF_A_FIRE:
-        raise TooCostly(field=name_of(schedule.rule))
+        raise TooCostly(field=schedule.rule.name)
     return fire
 
 
@@ -117,7 +116,7 @@ def _never(schedule: Schedule, now: datetime, budget: Budget) -> InvalidSchedule
         return InvalidSchedule("leave nothing of what the rule names: nothing would ever fire", field=field)
     if schedule.end is not None and next_fire(replace(at_all_times, end=None), after=now, budget=budget) is not None:
         return InvalidSchedule("is before the first fire", field="end", value=format_instant(schedule.end))
-    return InvalidSchedule("names no time after now: nothing would ever fire", field=name_of(schedule.rule))
+    return InvalidSchedule("names no time after now: nothing would ever fire", field=schedule.rule.name)
 
 
 def _end_to_start(schedule: Schedule, after: datetime, budget: Budget) -> Iterator[Gathered]:
@@ -127,20 +126,13 @@ def _end_to_start(schedule: Schedule, after: datetime, budget: Budget) -> Iterat
     ended_at = after
     while True:
         first = from_ms(to_ms(max(ended_at + interval, schedule.start or ended_at)))
-        moves = _moves(course, partial(_steps, first, interval), since=first, budget=budget)
+        moves = _moves(course, partial(steps, first, interval), since=first, budget=budget)
         # A calendar must not roll it back behind the end of the run before it.
         move = next((move for move, _ in moves if move is not None and move.at > ended_at), None)
         if move is None:
             return
         yield _gathered([move])
         ended_at = move.at
-
-
-def _steps(first: datetime, interval: timedelta, *, since: datetime) -> Iterator[Nominal]:
-    at = first + max(0, -((first - since) // interval)) * interval
-    while True:
-        yield Nominal(at)
-        at += interval
 
 
 def _until_the_end(schedule: Schedule, found: Iterator[Gathered]) -> Iterator[Gathered]:
@@ -151,7 +143,7 @@ def _until_the_end(schedule: Schedule, found: Iterator[Gathered]) -> Iterator[Ga
                 return
             yield gathered
     except TooCostly as error:
-        error.field = name_of(schedule.rule)
+        error.field = schedule.rule.name
         raise
 
 
@@ -159,11 +151,11 @@ def _moves(
     course: Course, source: _Source, *, since: datetime, budget: Budget
 ) -> Iterator[tuple[Shift | None, datetime]]:
     """Each nominal time as it was moved, None for a dropped one, with the instant before which none that follow go."""
-    end, steps = course.ends_at, _steps_of_a_look(course)
+    end, look = course.ends_at, _steps_of_a_look(course)
     last_at, gathered_count = since, 0
     stream, year = source(since=since), 0
     while (nominal := next(stream, None)) is not None and nominal.at < end:
-        budget.spend(steps)
+        budget.spend(look)
         if nominal.at.year != year:
             year = nominal.at.year
             _pay_for_holidays(course, year, budget)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import takewhile
 
 from functions.domain.instants import EPOCH, from_ms, to_ms
 from functions.domain.schedules.cron import parse_cron
 from functions.domain.schedules.poisson import events
 from functions.domain.schedules.rrules import recurrence_of
-from functions.domain.schedules.schedule import At, CronRule, Every, Fold, Gap, Poisson, RecurrenceRule, Schedule
+from functions.domain.schedules.rules import At, CronRule, Every, Fold, Gap, Poisson, RecurrenceRule
+from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.step_budget import Budget
 from functions.domain.schedules.windows import open_share
 from functions.domain.schedules.zones import Nominal, first_local, in_time, zone_of
@@ -27,7 +28,8 @@ def nominals(schedule: Schedule, *, since: datetime, budget: Budget | None = Non
             due_at = from_ms(to_ms(at))
             return iter([Nominal(due_at)] if due_at >= since else [])
         case Every():
-            return _every(schedule.rule, start=schedule.start, since=since)
+            start = from_ms(to_ms(schedule.start)) if schedule.start else EPOCH
+            return steps(start + schedule.rule.phase, schedule.rule.interval, since=since)
         case Poisson(per_day):
             per_day *= open_share(schedule)
             return (Nominal(from_ms(ms)) for ms in events(schedule.uid, per_day=per_day, since_ms=to_ms(since)))
@@ -48,12 +50,12 @@ def clock_policy(schedule: Schedule) -> tuple[Gap, Fold]:
     return schedule.gap or Gap.NEXT_VALID, schedule.fold or Fold.FIRST
 
 
-def _every(rule: Every, *, start: datetime | None, since: datetime) -> Iterator[Nominal]:
-    at = (from_ms(to_ms(start)) if start else EPOCH) + rule.phase
-    at += max(0, -((at - since) // rule.interval)) * rule.interval
+def steps(first: datetime, interval: timedelta, *, since: datetime) -> Iterator[Nominal]:
+    """Every interval from the first instant on, those before `since` left out."""
+    at = first + max(0, -((first - since) // interval)) * interval
     while True:
         yield Nominal(at)
-        at += rule.interval
+        at += interval
 
 
 def _recurrences(

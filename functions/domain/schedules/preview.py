@@ -9,17 +9,17 @@ from itertools import islice
 from typing import NamedTuple
 
 from functions.domain.errors import TooCostly
-from functions.domain.instants import MILLISECOND, format_instant
+from functions.domain.instants import MICROSECOND, MILLISECOND, format_instant
 from functions.domain.schedules.calendars import why_excluded
 from functions.domain.schedules.firing import MOST_GATHERED, Gathered, gather
-from functions.domain.schedules.schedule import Fire, Fold, Gap, Schedule, Shifter
+from functions.domain.schedules.rules import Fold, Gap
+from functions.domain.schedules.schedule import Fire, Schedule, Shifter
 from functions.domain.schedules.shifts import Shift, course_of, jitter_of, spread_of
 from functions.domain.schedules.step_budget import Budget
 from functions.domain.schedules.zones import Nominal, instants_of, local_of, zone_of
 
 Mark = tuple[Shifter, str]
 
-_MICROSECOND = timedelta(microseconds=1)
 _GATHERED_FROM = {
     Shifter.WINDOW: "the closed hours",
     Shifter.CALENDAR: "excluded dates",
@@ -43,7 +43,7 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class PreviewPosition:
-    """An instant behind which a preview goes on. fired: how many fires there are up to it, of a schedule that has a last run."""
+    """An instant behind which a preview continues. fired: how many fires there are up to it, of a schedule that has a last run."""
 
     after: datetime
     fired: int | None = None
@@ -87,7 +87,7 @@ def explain(schedule: Schedule, fire: Fire) -> list[str]:
         move = course_of(schedule).move(Nominal(fire.nominal_at))
         moves = (move,) if move is not None else ()
     else:
-        found = next(gather(schedule, after=fire.at - _MICROSECOND), None)
+        found = next(gather(schedule, after=fire.at - MICROSECOND), None)
         moves = found.moves if found is not None and found.fire.at == fire.at else ()
     return [text for _, text in _marks(schedule, moves)]
 
@@ -106,17 +106,14 @@ def _marks(schedule: Schedule, moves: Sequence[Shift]) -> tuple[Mark, ...]:
     """One for each thing that moved the fire, or brought others to it."""
     reasons = {mover: [_reason(schedule, moves[0], mover)] for mover in (moves[0].moved_by if moves else ())}
     if len(moves) > 1:
+        gatherers = [next((mover for mover in _GATHERED_FROM if mover in move.moved_by), None) for move in moves]
         for mover, origin in _GATHERED_FROM.items():
-            number = sum(mover is _gatherer_of(move) for move in moves)
+            number = sum(mover is gatherer for gatherer in gatherers)
             if number:
                 fires = f"{number} fires" if number > 1 else "1 fire"
                 fires = f"at least {MOST_GATHERED} fires" if number >= MOST_GATHERED else fires
                 reasons.setdefault(mover, []).append(f"{fires} of {origin} became this one")
     return tuple((mover, "; ".join(texts)) for mover, texts in reasons.items())
-
-
-def _gatherer_of(move: Shift) -> Shifter | None:
-    return next((mover for mover in _GATHERED_FROM if mover in move.moved_by), None)
 
 
 def _reason(schedule: Schedule, move: Shift, mover: Shifter) -> str:

@@ -12,27 +12,21 @@ from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from typing import Any
 
-from functions.domain.errors import InvalidInput, Undecodable
+from functions.domain.errors import Undecodable
 from functions.domain.instants import format_duration, format_instant, parse_duration, parse_instant
+from functions.domain.jobs.description import retry_body
 from functions.domain.jobs.job import Delivery, Payload, Precision
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.jobs.stored_codes import PRIORITY_WORDS, Codes
 from functions.domain.schedules.defaults import STORED, Defaults
 from functions.domain.schedules.rrules import last_of
+from functions.domain.schedules.rules import At, CronRule, Every, Fold, Gap, Poisson, RecurrenceRule, Rule
 from functions.domain.schedules.schedule import (
-    At,
     Calendar,
-    CronRule,
-    Every,
-    Fold,
-    Gap,
     JobTemplate,
     Misfire,
-    Poisson,
-    RecurrenceRule,
     Roll,
-    Rule,
     Schedule,
     Weekday,
     Window,
@@ -78,8 +72,8 @@ def encode_schedule(schedule: Schedule, defaults: Defaults = STORED) -> dict[str
         "pause_after_failures": (schedule.pause_after_failures, None),
         "history": (schedule.history, defaults.history),
     }
-    name, rule = _write_rule(schedule.rule)
-    return {name: rule, **_unusual(usual), "job": encode_template(schedule.job, defaults)}
+    rule = {schedule.rule.name: _write_rule(schedule.rule)}
+    return {**rule, **_unusual(usual), "job": encode_template(schedule.job, defaults)}
 
 
 def encode_stored(schedule: Schedule) -> dict[str, Any]:
@@ -91,57 +85,50 @@ def encode_stored(schedule: Schedule) -> dict[str, Any]:
     return written
 
 
+@lru_cache(maxsize=5_000)
 def decode_schedule(definition: str, *, tenant: str, schedule_id: str) -> Schedule:
     """The schedule that `encode_schedule` wrote, as JSON text. Raises Undecodable for anything else."""
-    return _decode(definition, tenant, schedule_id)
-
-
-@lru_cache(maxsize=5_000)
-def _decode(definition: str, tenant: str, schedule_id: str) -> Schedule:
     try:
-        return _read_schedule(json.loads(definition), tenant=tenant, schedule_id=schedule_id)
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, InvalidInput) as error:
+        written = json.loads(definition)
+        return Schedule(
+            tenant=tenant,
+            schedule_id=schedule_id,
+            rule=_read_rule(written),
+            job=_read_job(written["job"]),
+            timezone=written.get("timezone", STORED.timezone),
+            gap=_optional(Gap, written.get("gap")),
+            fold=_optional(Fold, written.get("fold")),
+            windows=tuple(_read_window(window) for window in written.get("windows", [])),
+            window_mode=_optional(WindowMode, written.get("window_mode")),
+            calendar=_optional(_read_calendar, written.get("calendar")),
+            spread=_duration(written, "spread"),
+            jitter=_duration(written, "jitter"),
+            start=_optional(parse_instant, written.get("start")),
+            end=_optional(parse_instant, written.get("end")),
+            max_runs=written.get("max_runs"),
+            misfire=Misfire(written.get("misfire", STORED.misfire)),
+            max_lateness=_optional(parse_duration, written.get("max_lateness")),
+            overlap=Overlap(written.get("overlap", STORED.overlap)),
+            pause_after_failures=written.get("pause_after_failures"),
+            history=written.get("history", STORED.history),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise Undecodable(f"not a schedule: {error!r}") from error
 
 
-def _read_schedule(written: dict[str, Any], *, tenant: str, schedule_id: str) -> Schedule:
-    return Schedule(
-        tenant=tenant,
-        schedule_id=schedule_id,
-        rule=_read_rule(written),
-        job=_read_job(written["job"]),
-        timezone=written.get("timezone", STORED.timezone),
-        gap=_optional(Gap, written.get("gap")),
-        fold=_optional(Fold, written.get("fold")),
-        windows=tuple(_read_window(window) for window in written.get("windows", [])),
-        window_mode=_optional(WindowMode, written.get("window_mode")),
-        calendar=_optional(_read_calendar, written.get("calendar")),
-        spread=_duration(written, "spread"),
-        jitter=_duration(written, "jitter"),
-        start=_optional(parse_instant, written.get("start")),
-        end=_optional(parse_instant, written.get("end")),
-        max_runs=written.get("max_runs"),
-        misfire=Misfire(written.get("misfire", STORED.misfire)),
-        max_lateness=_optional(parse_duration, written.get("max_lateness")),
-        overlap=Overlap(written.get("overlap", STORED.overlap)),
-        pause_after_failures=written.get("pause_after_failures"),
-        history=written.get("history", STORED.history),
-    )
-
-
-def _write_rule(rule: Rule) -> tuple[str, Any]:
+def _write_rule(rule: Rule) -> Any:
     match rule:
         case At(at):
-            return "at", format_instant(at)
+            return format_instant(at)
         case CronRule(expression):
-            return "cron", expression
+            return expression
         case Every(interval=interval, phase=phase, from_end=from_end):
             parts = {"phase": (format_duration(phase), "PT0S"), "from": ("end" if from_end else "start", "start")}
-            return "every", {"interval": format_duration(interval), **_unusual(parts)}
+            return {"interval": format_duration(interval), **_unusual(parts)}
         case RecurrenceRule(rule=text, starts_at=starts_at):
-            return "rrule", {"rule": text, "starts_at": starts_at.isoformat(timespec="seconds")}
+            return {"rule": text, "starts_at": starts_at.isoformat(timespec="seconds")}
         case Poisson(per_day):
-            return "poisson", {"per_day": per_day}
+            return {"per_day": per_day}
 
 
 def _read_rule(written: dict[str, Any]) -> Rule:
@@ -202,16 +189,8 @@ def _read_calendar(written: dict[str, Any]) -> Calendar:
 
 def encode_template(job: JobTemplate, defaults: Defaults = STORED) -> dict[str, Any]:
     """The job of a schedule as JSON values, without what has its default."""
-    usual = defaults.retry
-    retry = _unusual(
-        {
-            "strategy": (job.retry.strategy.value, usual.strategy.value),
-            "attempts": (job.retry.attempts, usual.attempts),
-            "base": (format_duration(job.retry.base), format_duration(usual.base)),
-            "cap": (format_duration(job.retry.cap), format_duration(usual.cap)),
-            "max_age": (_optional(format_duration, job.retry.max_age), _optional(format_duration, usual.max_age)),
-        }
-    )
+    usual = retry_body(defaults.retry)
+    retry = _unusual({name: (value, usual.get(name)) for name, value in retry_body(job.retry).items()})
     http = _unusual(
         {
             "method": (job.options.method.value, defaults.method.value),

@@ -23,6 +23,7 @@ from functions.domain.schedules.step_budget import STEPS_OF_A_WALK, Budget
 from functions.domain.schedules.year_days import (
     WEEK,
     Days,
+    counted,
     first_week_of,
     first_weekday_of,
     length_of,
@@ -91,7 +92,7 @@ class Recurrence:
             return self.until if self.until is not None and self.until.tzinfo is None else None
         if self.last is not None:
             return self.last
-        if not budget.has_paid(self):
+        if self not in budget.paid:
             steps = self._walker.count_to(self.count, most=budget.affordable)
             # Whether it was counted before makes no difference to what is left, and to what is refused.
             budget.spend_once(self, budget.affordable + 1 if steps is None else steps)
@@ -141,7 +142,7 @@ class _Walker:
 
     @cached_property
     def _times(self) -> Sequence[int]:
-        """Of a day that is named, in seconds after its midnight."""
+        """The times of a day that is named, in seconds after its midnight."""
         parts = product(self._rule.hours, self._rule.minutes, self._rule.seconds)
         return sorted(hour * 3_600 + minute * 60 + second for hour, minute, second in parts)
 
@@ -176,12 +177,10 @@ class _Walker:
         for days in self._periods(first, budget):
             if positions:
                 size = len(days) * len(times)
-                chosen = sorted({position - 1 if position > 0 else size + position for position in positions})
-                for place in chosen:
-                    if 0 <= place < size:
-                        found = days[place // len(times)], times[place % len(times)]
-                        if found >= (first, since):
-                            yield found
+                for place in sorted({*counted(range(size), positions)}):
+                    found = days[place // len(times)], times[place % len(times)]
+                    if found >= (first, since):
+                        yield found
                 continue
             for day in days:
                 if day >= first:
@@ -227,7 +226,7 @@ class _Walker:
 
 
 class _Yearly(_Walker):
-    """Of a rule with weeks, the years are those to which weeks belong, which begin up to three days off."""
+    """A rule with weeks has the years to which its weeks belong, which begin up to three days off."""
 
     def _periods(self, first: int, budget: Budget) -> Iterator[Sequence[int]]:
         origin, interval = self._year_of(self._start), self._rule.interval
@@ -374,9 +373,7 @@ def _chosen(times: Sequence[int], positions: Sequence[int]) -> Sequence[int]:
     """Those at positions counted from 1, or from the end with -1; all without any."""
     if not positions:
         return times
-    size = len(times)
-    places = {position - 1 if position > 0 else size + position for position in positions}
-    return [times[place] for place in sorted(places) if 0 <= place < size]
+    return [times[place] for place in sorted({*counted(range(len(times)), positions)})]
 
 
 def _month_of(day: int) -> int:

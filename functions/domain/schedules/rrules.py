@@ -12,7 +12,7 @@ from math import prod
 
 from functions.domain.errors import InvalidSchedule
 from functions.domain.schedules.recurrence import Days, Frequency, Recurrence, never_meets
-from functions.domain.schedules.schedule import MAX_EXPRESSION, RecurrenceRule
+from functions.domain.schedules.rules import MAX_EXPRESSION, RecurrenceRule
 from functions.domain.schedules.step_budget import STEPS_OF_A_TICK, Budget
 
 MAX_COUNT = 5_000
@@ -42,7 +42,7 @@ _WITHOUT_MEANING = {
     "BYMONTHDAY": {Frequency.WEEKLY},
 }
 _DATE = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})(?:T([0-9]{2})([0-9]{2})([0-9]{2})(Z?))?", re.ASCII)
-_MOST_TOLD = 5
+_MOST_NAMED = 5
 
 
 def recurrence_of(rule: RecurrenceRule) -> Recurrence:
@@ -85,7 +85,10 @@ def parse_rrule(rule: str, starts_at: datetime, last: datetime | None = None) ->
     parts = _parts_of(rule)
     frequency = _frequency_of(rule, parts)
     numbers, (weekdays, numbered) = _lists_of(rule, parts, frequency), _weekdays(rule, parts, frequency)
-    wkst = _weekday(rule, parts.get("WKST", "MO"))
+    wkst = parts.get("WKST", "MO")
+    if wkst not in _WEEKDAYS:
+        raise _refused(rule, f"WKST={wkst[:100]} is not one of {', '.join(_WEEKDAYS)}")
+    first_weekday = _WEEKDAYS.index(wkst)
     days = Days(
         months=frozenset(numbers["BYMONTH"]),
         month_days=frozenset(numbers["BYMONTHDAY"]),
@@ -94,13 +97,13 @@ def parse_rrule(rule: str, starts_at: datetime, last: datetime | None = None) ->
         weekdays=weekdays,
         numbered=numbered,
         is_numbered_by_month=frequency is Frequency.MONTHLY or "BYMONTH" in parts,
-        wkst=wkst,
+        wkst=first_weekday,
     )
     recurrence = Recurrence(
         starts_at=starts_at,
         frequency=frequency,
         interval=_number(rule, parts, "INTERVAL", most=MAX_INTERVAL) or 1,
-        wkst=wkst,
+        wkst=first_weekday,
         days=_with_what_the_start_implies(days, frequency, starts_at),
         # Section 3.3.10: what a rule does not say of the time of day, its start does.
         hours=numbers["BYHOUR"] or (tuple(range(24)) if frequency >= Frequency.HOURLY else (starts_at.hour,)),
@@ -144,7 +147,7 @@ def _parts_of(rule: str) -> dict[str, str]:
 def _instead_of(name: str, dates: str) -> str:
     """What to give instead of a line of a calendar that stands beside its rule, with the dates that it names."""
     named: list[str] = []
-    for year, month, day, hour, minute, second, zone in islice(_DATE.findall(dates), _MOST_TOLD):
+    for year, month, day, hour, minute, second, zone in islice(_DATE.findall(dates), _MOST_NAMED):
         date = f"{year}-{month}-{day}"
         named.append(date if name == "EXDATE" else f"{date}T{hour or '00'}:{minute or '00'}:{second or '00'}{zone}")
     if name == "EXDATE":
@@ -229,12 +232,6 @@ def _number(rule: str, parts: Mapping[str, str], name: str, *, most: int) -> int
         hint = ": use max_runs or UNTIL" if name == "COUNT" else ""
         raise _refused(rule, f"{name}={parts[name][:100]} must be from 1 to {most}{hint}")
     return int(parts[name])
-
-
-def _weekday(rule: str, name: str) -> int:
-    if name not in _WEEKDAYS:
-        raise _refused(rule, f"WKST={name[:100]} is not one of {', '.join(_WEEKDAYS)}")
-    return _WEEKDAYS.index(name)
 
 
 def _until_of(rule: str, parts: Mapping[str, str]) -> datetime | None:

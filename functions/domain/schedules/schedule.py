@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from enum import IntEnum, StrEnum
 
 from functions.domain import key_lengths
-from functions.domain.errors import InvalidSchedule
-from functions.domain.instants import MILLISECOND, SECOND, require_aware
+from functions.domain.instants import DAY, SECOND
 from functions.domain.jobs.job import (
     DOT_SEGMENTS,
     Delivery,
@@ -22,40 +21,24 @@ from functions.domain.jobs.job import (
 )
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy
+from functions.domain.schedules.require import require
+from functions.domain.schedules.rules import Every, Fold, Gap, Poisson, Rule
 from functions.domain.targets.options import USUAL, TargetOptions
 
 SCHEDULE_ID = re.compile(rf"[A-Za-z0-9._-]{{1,{key_lengths.SCHEDULE_ID}}}", re.ASCII)
 MAX_WINDOWS = 50
 MAX_EXCLUDED = 400
 MAX_HOLIDAY_SETS = 10
-MAX_SPREAD = timedelta(days=1)
-MAX_JITTER = timedelta(days=1)
-MAX_INTERVAL = timedelta(days=3_660)
-MAX_EVENTS_PER_DAY = 86_400.0
-MIN_EVENTS_PER_DAY = 1 / 3_660
+MAX_SPREAD = DAY
+MAX_JITTER = DAY
 MAX_HISTORY = 50
-MAX_EXPRESSION = 1_000
+MAX_FAILURES = 100
 MAX_LATENESS = timedelta(days=14)
 """As long as a message lives."""
 
 
-class Gap(StrEnum):
-    """What becomes of a local time that a clock change skips: the first valid time after it, or nothing."""
-
-    NEXT_VALID = "next_valid"
-    SKIP = "skip"
-
-
-class Fold(StrEnum):
-    """Which pass of a local time that a clock change repeats fires."""
-
-    FIRST = "first"
-    SECOND = "second"
-    BOTH = "both"
-
-
 class Misfire(StrEnum):
-    """What becomes of fires that were missed: all of them, the last of them, or none."""
+    """What to do with missed fires: run all of them, the last one, or none."""
 
     FIRE_ALL = "fire_all"
     COALESCE = "coalesce"
@@ -63,7 +46,7 @@ class Misfire(StrEnum):
 
 
 class Roll(StrEnum):
-    """Where a fire on an excluded date moves: the last date before, the first date after, or nowhere."""
+    """Where to shift a fire on an excluded date: to the last date before, to the first date after, or nowhere (it is skipped)."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -71,9 +54,9 @@ class Roll(StrEnum):
 
 
 class WindowMode(StrEnum):
-    """What becomes of a fire outside the windows.
+    """What to do with a fire outside the windows.
 
-    skip: nothing. defer: it moves into the next opening. scale (poisson only): the events of a day all fall inside.
+    skip: skip it. defer: shift it into the next window. scale (poisson only): place all events of a day inside the windows.
     """
 
     SKIP = "skip"
@@ -93,83 +76,6 @@ class Weekday(IntEnum):
     SUN = 6
 
 
-@dataclass(frozen=True, slots=True)
-class At:
-    """Once, at an instant."""
-
-    at: datetime
-
-    def __post_init__(self) -> None:
-        require_aware(self.at)
-
-
-@dataclass(frozen=True, slots=True)
-class CronRule:
-    """Five fields: minute, hour, day of month, month, day of week; or a macro such as `@daily`."""
-
-    expression: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Every:
-    """A fixed interval of elapsed time.
-
-    Start to start: at `start` (or the epoch) + phase + n * interval. from_end: so long after the end of the last run.
-    """
-
-    interval: timedelta
-    phase: timedelta = timedelta(0)
-    from_end: bool = False
-
-    def __post_init__(self) -> None:
-        if not SECOND <= self.interval <= MAX_INTERVAL:
-            raise InvalidSchedule(
-                "must be from 1 second to ten years", field="every.interval", value=self.interval.total_seconds()
-            )
-        if self.interval % MILLISECOND or self.phase % MILLISECOND:
-            raise InvalidSchedule(
-                "must be whole milliseconds", field="every.interval", value=self.interval.total_seconds()
-            )
-        if not timedelta(0) <= self.phase < self.interval:
-            raise InvalidSchedule(
-                "must be from 0 up to, and not including, the interval",
-                field="every.phase",
-                value=self.phase.total_seconds(),
-            )
-        if self.from_end and self.phase:
-            raise InvalidSchedule(
-                "has no meaning from end to start", field="every.phase", value=self.phase.total_seconds()
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class RecurrenceRule:
-    """An RFC 5545 RRULE, without DTSTART: `starts_at` is its first occurrence, a naive local time.
-
-    last: the local time at which its COUNT ends, where it has been counted; it follows from the other two.
-    """
-
-    rule: str
-    starts_at: datetime
-    last: datetime | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Poisson:
-    """Events that come independently of each other, so many a day on average."""
-
-    per_day: float
-
-    def __post_init__(self) -> None:
-        if not MIN_EVENTS_PER_DAY <= self.per_day <= MAX_EVENTS_PER_DAY:
-            raise InvalidSchedule(
-                "must be from one event in ten years to 86400 a day", field="poisson.per_day", value=self.per_day
-            )
-
-
-Rule = At | CronRule | Every | RecurrenceRule | Poisson
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
     """Local times of day, from start up to end, on the weekdays on which it opens; end <= start crosses midnight."""
@@ -179,11 +85,10 @@ class Window:
     days: frozenset[Weekday] = frozenset(Weekday)
 
     def __post_init__(self) -> None:
-        if not self.days:
-            raise InvalidSchedule("names no day", field="windows.days", value=[])
+        require(bool(self.days), "names no day", "windows.days", [])
         for name, moment in (("windows.start", self.start), ("windows.end", self.end)):
-            if moment.tzinfo is not None or moment.second or moment.microsecond:
-                raise InvalidSchedule("must be a local time in whole minutes", field=name, value=moment.isoformat())
+            is_minute = moment.tzinfo is None and not moment.second and not moment.microsecond
+            require(is_minute, "must be a local time in whole minutes", name, moment)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,69 +178,40 @@ class Schedule:
         return self.window_mode or (WindowMode.SCALE if isinstance(self.rule, Poisson) else WindowMode.SKIP)
 
     def _check_bounds(self) -> None:
-        for name, instant in (("start", self.start), ("end", self.end)):
-            if instant is not None and instant.tzinfo is None:
-                raise InvalidSchedule("has no offset from UTC", field=name, value=instant.isoformat())
-        if self.start is not None and self.end is not None and self.end <= self.start:
-            raise InvalidSchedule("must be after start", field="end", value=self.end.isoformat())
-        if self.max_runs is not None and self.max_runs < 1:
-            raise InvalidSchedule("must be at least 1", field="max_runs", value=self.max_runs)
-        if self.max_lateness is not None and not SECOND <= self.max_lateness <= MAX_LATENESS:
-            raise InvalidSchedule(
-                "must be from 1 second to 14 days", field="max_lateness", value=self.max_lateness.total_seconds()
-            )
-        if self.pause_after_failures is not None and not 1 <= self.pause_after_failures <= 100:  # noqa: PLR2004
-            raise InvalidSchedule(
-                "must be from 1 to 100", field="pause_after_failures", value=self.pause_after_failures
-            )
-        if not 0 <= self.history <= MAX_HISTORY:
-            raise InvalidSchedule(f"must be from 0 to {MAX_HISTORY}", field="history", value=self.history)
-        if self.spread % SECOND or not timedelta(0) <= self.spread <= MAX_SPREAD:
-            raise InvalidSchedule(
-                "must be whole seconds, at most a day", field="spread", value=self.spread.total_seconds()
-            )
-        if not timedelta(0) <= self.jitter <= MAX_JITTER:
-            raise InvalidSchedule("must be at most a day", field="jitter", value=self.jitter.total_seconds())
+        start, end, late, failures = self.start, self.end, self.max_lateness, self.pause_after_failures
+        for name, instant in (("start", start), ("end", end)):
+            require(instant is None or instant.tzinfo is not None, "has no offset from UTC", name, instant)
+        require(start is None or end is None or start < end, "must be after start", "end", end)
+        require(self.max_runs is None or self.max_runs >= 1, "must be at least 1", "max_runs", self.max_runs)
+        is_timely = late is None or SECOND <= late <= MAX_LATENESS
+        require(is_timely, "must be from 1 second to 14 days", "max_lateness", late)
+        is_few = failures is None or 1 <= failures <= MAX_FAILURES
+        require(is_few, f"must be from 1 to {MAX_FAILURES}", "pause_after_failures", failures)
+        is_kept = 0 <= self.history <= MAX_HISTORY
+        require(is_kept, f"must be from 0 to {MAX_HISTORY}", "history", self.history)
+        is_whole = not self.spread % SECOND and timedelta(0) <= self.spread <= MAX_SPREAD
+        require(is_whole, "must be whole seconds, at most a day", "spread", self.spread)
+        require(timedelta(0) <= self.jitter <= MAX_JITTER, "must be at most a day", "jitter", self.jitter)
 
     def _check_windows(self) -> None:
-        if len(self.windows) > MAX_WINDOWS:
-            raise InvalidSchedule(f"has more than {MAX_WINDOWS} entries", field="windows", value=len(self.windows))
-        if self.window_mode is WindowMode.SCALE and not isinstance(self.rule, Poisson):
-            raise InvalidSchedule(
-                "scale is for poisson only: use skip or defer", field="window_mode", value=self.window_mode
-            )
-        if self.window_mode is not None and not self.windows:
-            raise InvalidSchedule("needs windows", field="window_mode", value=self.window_mode)
-        calendar = self.calendar
-        if calendar is not None and len(calendar.excluded) > MAX_EXCLUDED:
-            raise InvalidSchedule(
-                f"has more than {MAX_EXCLUDED} dates", field="calendar.exclude", value=len(calendar.excluded)
-            )
-        if calendar is not None and len(calendar.holidays) > MAX_HOLIDAY_SETS:
-            raise InvalidSchedule(
-                f"has more than {MAX_HOLIDAY_SETS} sets", field="calendar.holidays", value=len(calendar.holidays)
-            )
+        count, mode, calendar = len(self.windows), self.window_mode, self.calendar or Calendar()
+        excluded, sets = len(calendar.excluded), len(calendar.holidays)
+        scales = mode is WindowMode.SCALE and not isinstance(self.rule, Poisson)
+        require(count <= MAX_WINDOWS, f"has more than {MAX_WINDOWS} entries", "windows", count)
+        require(not scales, "scale is for poisson only: use skip or defer", "window_mode", mode)
+        require(mode is None or count > 0, "needs windows", "window_mode", mode)
+        require(excluded <= MAX_EXCLUDED, f"has more than {MAX_EXCLUDED} dates", "calendar.exclude", excluded)
+        require(sets <= MAX_HOLIDAY_SETS, f"has more than {MAX_HOLIDAY_SETS} sets", "calendar.holidays", sets)
 
     def _check_job(self) -> None:
-        is_settled = self.job.delivery is Delivery.EXACTLY_ONCE
-        if self.overlap is not Overlap.ALLOW and not is_settled:
-            raise InvalidSchedule(
-                f"{self.overlap} needs delivery exactly_once: of other jobs nobody knows when they end",
-                field="overlap",
-                value=self.overlap,
-            )
-        if self.is_end_to_start and not is_settled:
-            raise InvalidSchedule(
-                "from end to start needs delivery exactly_once: of other jobs nobody knows when they end",
-                field="every.from",
-                value="end",
-            )
-        if self.pause_after_failures is not None and not is_settled:
-            raise InvalidSchedule(
-                "needs delivery exactly_once: of other jobs nobody knows how they end",
-                field="pause_after_failures",
-                value=self.pause_after_failures,
-            )
+        if self.job.delivery is Delivery.EXACTLY_ONCE:
+            return
+        overlap, failures = self.overlap, self.pause_after_failures
+        unknown = "needs delivery exactly_once: of other jobs nobody knows when they end"
+        unknown_how = "needs delivery exactly_once: of other jobs nobody knows how they end"
+        require(overlap is Overlap.ALLOW, f"{overlap} {unknown}", "overlap", overlap)
+        require(not self.is_end_to_start, f"from end to start {unknown}", "every.from", "end")
+        require(failures is None, unknown_how, "pause_after_failures", failures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,14 +243,13 @@ class Shifter(StrEnum):
 
 def check_schedule_id(schedule_id: str) -> str:
     """The schedule's name itself; InvalidSchedule when it could be taken apart wrongly in a key."""
-    if not SCHEDULE_ID.fullmatch(schedule_id):
-        raise InvalidSchedule(f"must match {SCHEDULE_ID.pattern}", field="id", value=schedule_id)
+    require(bool(SCHEDULE_ID.fullmatch(schedule_id)), f"must match {SCHEDULE_ID.pattern}", "id", schedule_id)
     return schedule_id
 
 
 def check_new_schedule(schedule: Schedule) -> Schedule:
     """The schedule itself, which may be new; InvalidSchedule or InvalidJob where its name is none that a URL can hold."""
     check_new_tenant(schedule.tenant)
-    if schedule.schedule_id in DOT_SEGMENTS:
-        raise InvalidSchedule("must not be . or .., which no URL can hold", field="id", value=schedule.schedule_id)
+    is_usable = schedule.schedule_id not in DOT_SEGMENTS
+    require(is_usable, "must not be . or .., which no URL can hold", "id", schedule.schedule_id)
     return schedule

@@ -12,16 +12,15 @@ from zoneinfo import ZoneInfo
 
 import xxhash
 
-from functions.domain.instants import LATEST, MILLISECOND, SECOND, to_ms
+from functions.domain.instants import DAY, LATEST, MICROSECOND, MILLISECOND, SECOND, to_ms
 from functions.domain.schedules.calendars import HOLIDAYS_END, MAX_ROLL_DAYS, rolled, why_excluded
 from functions.domain.schedules.nominal_times import clock_policy
-from functions.domain.schedules.schedule import Calendar, Every, Fold, Gap, Poisson, Roll, Schedule, Shifter, WindowMode
+from functions.domain.schedules.rules import Every, Fold, Gap, Poisson
+from functions.domain.schedules.schedule import Calendar, Roll, Schedule, Shifter, WindowMode
 from functions.domain.schedules.week import times_of_week
 from functions.domain.schedules.windows import REACH, OpenHours, Opening, open_hours
 from functions.domain.schedules.zones import Nominal, instants_of, local_of, next_change, zone_of
 
-_DAY = timedelta(days=1)
-_MICROSECOND = timedelta(microseconds=1)
 _ZERO = timedelta(0)
 _MOST_ROLLED = 3 * MAX_ROLL_DAYS
 _HASHES = 1 << 64
@@ -94,7 +93,7 @@ class Course:
 
     def looks_back_to(self, after: datetime) -> datetime:
         """No nominal time before it becomes a fire after `after`."""
-        since = after + _MICROSECOND - self.spread - self.schedule.jitter
+        since = after + MICROSECOND - self.spread - self.schedule.jitter
         if self.hours is not None and self.schedule.mode is WindowMode.DEFER:
             closed_at, opening = self.hours.closed_since(after)
             waits = opening is None or self._is_poisson or self._place_in(opening, after) > after
@@ -103,29 +102,29 @@ class Course:
         if calendar is None or calendar.roll is not Roll.AFTER:
             return since
         shown = local_of(since, self.zone).date()
-        if not any(why_excluded(calendar, shown - days * _DAY) for days in (0, 1, 2)):
+        if not any(why_excluded(calendar, shown - days * DAY) for days in (0, 1, 2)):
             return since
         first = shown
         # Two days at a time: a gap at midnight can make a fire roll twice.
         while (
-            any(why_excluded(calendar, first - days * _DAY) for days in (1, 2)) and (shown - first).days < _MOST_ROLLED
+            any(why_excluded(calendar, first - days * DAY) for days in (1, 2)) and (shown - first).days < _MOST_ROLLED
         ):
-            first -= _DAY
-        return min(since, datetime.combine(first, time(), tzinfo=UTC) - _DAY)
+            first -= DAY
+        return min(since, datetime.combine(first, time(), tzinfo=UTC) - DAY)
 
     def floor(self, nominal: Nominal) -> datetime:
         """An instant before which no nominal time behind this one goes."""
         if self.hours is None:
             # Only the local times of one gap share an instant: what comes behind any other is later.
             is_last = nominal.mover is not Shifter.GAP and not self._is_poisson
-            return nominal.at + self.spread + (_MICROSECOND if is_last else timedelta(0))
+            return nominal.at + self.spread + (MICROSECOND if is_last else timedelta(0))
         calendar = self._rolling_calendar
         if calendar is None or calendar.roll is not Roll.BEFORE:
             return nominal.at
         day = local_of(nominal.at, self.zone).date()
-        if not any(why_excluded(calendar, shown) for shown in (day, day + _DAY)):
+        if not any(why_excluded(calendar, shown) for shown in (day, day + DAY)):
             return nominal.at
-        target = rolled(calendar, day) or day - MAX_ROLL_DAYS * _DAY
+        target = rolled(calendar, day) or day - MAX_ROLL_DAYS * DAY
         (midnight,) = instants_of(datetime.combine(target, time()), self.zone, gap=Gap.NEXT_VALID, fold=Fold.FIRST)
         return min(midnight.at, nominal.at)
 
@@ -155,7 +154,7 @@ class Course:
             return self._clock_change_after(nominal)
         local = local_of(nominal.at, self.zone) if nominal.local is None else nominal.local
         if calendar is not None and rolled(calendar, local.date()) is None:
-            following = datetime.combine(local.date() + _DAY, time())
+            following = datetime.combine(local.date() + DAY, time())
             return instants_of(following, self.zone, gap=Gap.NEXT_VALID, fold=Fold.FIRST)[0].at
         if rolls:
             return None

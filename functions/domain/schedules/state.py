@@ -10,12 +10,6 @@ from functions.domain.instants import to_seconds
 from functions.domain.jobs.occurrence import UNBOUND, Occurrence
 from functions.domain.schedules.load import COUNTED_BY, Share
 
-ASIDES_COUNT_FOR = timedelta(days=7)
-"""How long after it was set aside a chain is not taken for sound again. The sweep tries it every few minutes."""
-
-MOST_CUTS = 20
-"""How many changes of a schedule are remembered: a message of an older version than these is dropped."""
-
 
 class Status(StrEnum):
     """deleted: kept for a while, so that what is left of the schedule stays without effect."""
@@ -50,9 +44,16 @@ class SkipReason(StrEnum):
     """Its tenant was closed before it came due."""
 
 
+ASIDES_COUNT_FOR = timedelta(days=7)
+"""How long after it was set aside a chain is not taken for sound again. The sweep tries it every few minutes."""
+
+MOST_CUTS = 20
+"""How many changes of a schedule are remembered: a message of an older version than these is dropped."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """Where a chain of fires goes on: at this fire; or, from end to start, after the run of this fire.
+    """Where a chain of fires continues: at this fire; or, from end to start, after the run of this fire.
 
     index: of the fire, counted from 0. previous_at: the fire before it. merged_count: see Fire.
     """

@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from functions.domain.errors import TooCostly
 
 STEPS_OF_A_FIRE = 2_600
-"""For the next fire of a definition that is handed in."""
+"""For the next fire of a definition that is submitted."""
 
 STEPS_OF_A_WALK = 50_000
 """For many fires of one schedule, and to find out that it never fires."""
@@ -56,7 +56,3 @@ class Budget:
         if what not in self.paid:
             self.spend(steps)
             self.paid.add(what)
-
-    def has_paid(self, what: Hashable) -> bool:
-        """Whether it was spent for in this call."""
-        return what in self.paid

@@ -4,34 +4,23 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from functions.domain.errors import InvalidSchedule
+from functions.domain.instants import DAY, HOUR, MINUTE
 from functions.domain.schedules.calendars import check_calendar
 from functions.domain.schedules.cron import parse_cron
 from functions.domain.schedules.cron_checks import check_new_cron
+from functions.domain.schedules.require import require
 from functions.domain.schedules.rrules import check_recurrence, recurrence_of
-from functions.domain.schedules.schedule import (
-    MAX_EVENTS_PER_DAY,
-    At,
-    CronRule,
-    Every,
-    Poisson,
-    RecurrenceRule,
-    Roll,
-    Rule,
-    Schedule,
-    WindowMode,
-)
+from functions.domain.schedules.rules import MAX_EVENTS_PER_DAY, At, CronRule, Every, Poisson, RecurrenceRule, Rule
+from functions.domain.schedules.schedule import Roll, Schedule, WindowMode
 from functions.domain.schedules.step_budget import STEPS_OF_A_WALK, Budget
 from functions.domain.schedules.windows import open_share
 from functions.domain.schedules.zones import zone_of
 
-SHORTEST_WAIT = timedelta(minutes=1)
+SHORTEST_WAIT = MINUTE
 """Between fires that are gathered over closed hours: each of them is looked at."""
 
-SHORTEST_ROLL = timedelta(hours=1)
+SHORTEST_ROLL = HOUR
 """Between fires that roll over excluded dates: a month of them is looked at for each fire."""
-
-_DAY = timedelta(days=1)
 
 
 def check_sense(schedule: Schedule, *, budget: Budget | None = None) -> None:
@@ -52,21 +41,6 @@ def check_new(schedule: Schedule, *, before: Schedule | None) -> None:
     rule = schedule.rule
     if isinstance(rule, CronRule) and (before is None or before.rule != rule):
         check_new_cron(rule.expression)
-
-
-def name_of(rule: Rule) -> str:
-    """The field of a schedule in which a rule is given."""
-    match rule:
-        case At():
-            return "at"
-        case CronRule():
-            return "cron"
-        case Every():
-            return "every"
-        case RecurrenceRule():
-            return "rrule"
-        case Poisson():
-            return "poisson"
 
 
 def shortest_period(rule: Rule, budget: Budget | None = None) -> timedelta | None:
@@ -92,47 +66,28 @@ def _check_period(schedule: Schedule, budget: Budget | None) -> None:
     period = shortest_period(schedule.rule, budget)
     if period is None:
         return
-    if schedule.jitter >= period:
-        raise InvalidSchedule(
-            f"must be shorter than the shortest time between two fires, {period.total_seconds():g} s",
-            field="jitter",
-            value=schedule.jitter.total_seconds(),
-        )
-    if period < SHORTEST_WAIT and schedule.mode is WindowMode.DEFER:
-        raise InvalidSchedule(
-            "defer is for rules that fire at most once a minute: use skip", field="window_mode", value=schedule.mode
-        )
-    if period < SHORTEST_ROLL and schedule.calendar is not None and rolls:
-        raise InvalidSchedule(
-            f"{schedule.calendar.roll} is for rules that fire at most once an hour: use skip",
-            field="calendar.roll",
-            value=schedule.calendar.roll,
-        )
+    jitter, mode = schedule.jitter, schedule.mode
+    longer = f"must be shorter than the shortest time between two fires, {period.total_seconds():g} s"
+    require(jitter < period, longer, "jitter", jitter)
+    waits = period < SHORTEST_WAIT and mode is WindowMode.DEFER
+    require(not waits, "defer is for rules that fire at most once a minute: use skip", "window_mode", mode)
+    roll = schedule.calendar.roll if schedule.calendar is not None else Roll.SKIP
+    is_seldom = period >= SHORTEST_ROLL or roll is Roll.SKIP
+    require(is_seldom, f"{roll} is for rules that fire at most once an hour: use skip", "calendar.roll", roll)
 
 
 def _check_poisson(schedule: Schedule, rule: Poisson) -> None:
     for field, delay in (("spread", schedule.spread), ("jitter", schedule.jitter)):
-        if delay:
-            raise InvalidSchedule(
-                "has no meaning for poisson: its events are random already", field=field, value=delay.total_seconds()
-            )
-    if schedule.calendar is not None and schedule.calendar.roll is not Roll.SKIP:
-        raise InvalidSchedule(
-            "has no meaning for poisson, whose events belong to no date: leave it out",
-            field="calendar.roll",
-            value=schedule.calendar.roll,
-        )
+        require(not delay, "has no meaning for poisson: its events are random already", field, delay)
+    roll = schedule.calendar.roll if schedule.calendar is not None else Roll.SKIP
+    without_date = "has no meaning for poisson, whose events belong to no date: leave it out"
+    require(roll is Roll.SKIP, without_date, "calendar.roll", roll)
     per_day = rule.per_day * open_share(schedule)
-    if per_day > MAX_EVENTS_PER_DAY:
-        raise InvalidSchedule(
-            f"would be {per_day:.0f} a day while its windows are open, more than {MAX_EVENTS_PER_DAY:.0f}: widen them, or "
-            "ask for fewer",
-            field="poisson.per_day",
-            value=rule.per_day,
-        )
-    if schedule.mode is WindowMode.DEFER and rule.per_day * SHORTEST_WAIT > _DAY:
-        raise InvalidSchedule(
-            f"defer is for at most {_DAY // SHORTEST_WAIT} events a day: use scale",
-            field="window_mode",
-            value=schedule.mode,
-        )
+    too_many = (
+        f"would be {per_day:.0f} a day while its windows are open, more than {MAX_EVENTS_PER_DAY:.0f}: widen them, or "
+        "ask for fewer"
+    )
+    require(per_day <= MAX_EVENTS_PER_DAY, too_many, "poisson.per_day", rule.per_day)
+    waits = schedule.mode is WindowMode.DEFER and rule.per_day * SHORTEST_WAIT > DAY
+    seldom = f"defer is for at most {DAY // SHORTEST_WAIT} events a day: use scale"
+    require(not waits, seldom, "window_mode", schedule.mode)

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import product, takewhile
 from math import gcd
 
+from functions.domain.instants import DAY, HOUR, MILLISECOND, MINUTE
 from functions.domain.schedules.cron import parse_cron
 from functions.domain.schedules.recurrence import Frequency
 from functions.domain.schedules.rrules import recurrence_of
-from functions.domain.schedules.schedule import At, CronRule, Every, Poisson, RecurrenceRule, Rule
+from functions.domain.schedules.rules import At, CronRule, Every, Poisson, RecurrenceRule, Rule
 
-_MS = timedelta(milliseconds=1)
-_DAY = timedelta(days=1)
 _WEEK = timedelta(days=7)
 _EVERY_WEEKDAY = frozenset(range(7))
 _SAMPLE = datetime(2001, 1, 1)  # noqa: DTZ001  a local Monday
 _UNITS = {
-    Frequency.DAILY: _DAY,
-    Frequency.HOURLY: timedelta(hours=1),
-    Frequency.MINUTELY: timedelta(minutes=1),
+    Frequency.DAILY: DAY,
+    Frequency.HOURLY: HOUR,
+    Frequency.MINUTELY: MINUTE,
 }
 
 
@@ -45,34 +44,36 @@ class TimesOfWeek:
         """Whether one of them may be in [start, end) of a weekday."""
         if weekday not in self.weekdays:
             return False
-        first, last = start // _MS, end // _MS
+        first, last = start // MILLISECOND, end // MILLISECOND
         place = bisect_left(self.times, first)
         if self.times and (place == len(self.times) or self.times[place] >= last):
             return False
-        begin = weekday * (_DAY // _MS) + first - self.width + 1
-        return begin + (self.origin - begin) % self.step < weekday * (_DAY // _MS) + last
+        begin = weekday * (DAY // MILLISECOND) + first - self.width + 1
+        return begin + (self.origin - begin) % self.step < weekday * (DAY // MILLISECOND) + last
 
 
 def times_of_week(rule: Rule, local: datetime) -> TimesOfWeek | None:
     """When a rule that names this local time can fire, while the clock does not change; None where that is unknown."""
-    since_monday = local.weekday() * _DAY + (local - datetime.combine(local, datetime.min.time()))
+    since_monday = local.weekday() * DAY + (local - datetime.combine(local, datetime.min.time()))
     match rule:
         case Every(interval=interval):
-            return TimesOfWeek(origin=since_monday // _MS, step=gcd(interval // _MS, _WEEK // _MS))
+            return TimesOfWeek(
+                origin=since_monday // MILLISECOND, step=gcd(interval // MILLISECOND, _WEEK // MILLISECOND)
+            )
         case CronRule(expression):
             return _of_cron(expression)
         case RecurrenceRule():
             recurrence = recurrence_of(rule)
             unit = _UNITS.get(recurrence.frequency)
             weekdays, times = _of_recurrence(rule)
+            named = TimesOfWeek(weekdays=weekdays, times=times)
             if unit is None:
-                return TimesOfWeek(weekdays=weekdays, times=times)
-            return TimesOfWeek(
-                weekdays=weekdays,
-                times=times,
-                origin=since_monday // unit * (unit // _MS),
-                step=gcd(recurrence.interval * unit // _MS, _WEEK // _MS),
-                width=unit // _MS,
+                return named
+            return replace(
+                named,
+                origin=since_monday // unit * (unit // MILLISECOND),
+                step=gcd(recurrence.interval * unit // MILLISECOND, _WEEK // MILLISECOND),
+                width=unit // MILLISECOND,
             )
         case At() | Poisson():
             return None
@@ -86,7 +87,7 @@ def _of_cron(expression: str) -> TimesOfWeek:
     if of_month.startswith("*") or of_week.startswith("*"):
         # Both must be true of a day; otherwise one of them is enough.
         found = parse_cron(f"0 0 * * {of_week}").matches(since=_SAMPLE)
-        weekdays = frozenset(match.weekday() for match in takewhile(lambda match: match < _SAMPLE + 366 * _DAY, found))
+        weekdays = frozenset(match.weekday() for match in takewhile(lambda match: match < _SAMPLE + 366 * DAY, found))
     return TimesOfWeek(weekdays=weekdays, times=tuple(minute * 60_000 for minute in cron.minutes))
 
 

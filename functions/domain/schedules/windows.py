@@ -11,8 +11,10 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
+from functions.domain.instants import DAY
 from functions.domain.schedules.calendars import why_excluded
-from functions.domain.schedules.schedule import Calendar, Poisson, Schedule, Weekday, Window, WindowMode
+from functions.domain.schedules.rules import Poisson
+from functions.domain.schedules.schedule import Calendar, Schedule, Weekday, Window, WindowMode
 from functions.domain.schedules.week import TimesOfWeek
 from functions.domain.schedules.zones import steady_spans, zone_of
 
@@ -20,9 +22,8 @@ REACH = timedelta(days=31)
 """How far away the next opening may be: what would wait longer is dropped."""
 
 LONGEST = timedelta(days=7)
-"""Of a longer opening only the first week takes what was deferred."""
+"""The part of an opening that takes what was deferred: its first week."""
 
-_DAY = timedelta(days=1)
 _WEEK = timedelta(days=7)
 _CACHED_DAYS = 400
 
@@ -128,7 +129,7 @@ class OpenHours:
             if current is not None and current.end.date() == day:
                 yield current  # it ends before midnight: nothing joins it
                 current = None
-            day += _DAY
+            day += DAY
         if current is not None:
             yield current
 
@@ -145,7 +146,7 @@ class OpenHours:
         if not any(self._week[(day.weekday() + shift) % len(Weekday)] for shift in (-1, 0, 1)):
             return  # closed wherever on earth
         midnight = datetime.combine(day, time(), tzinfo=UTC)
-        for start, end, offset in steady_spans(self._zone, midnight, midnight + _DAY):
+        for start, end, offset in steady_spans(self._zone, midnight, midnight + DAY):
             first, last = (start + offset).replace(tzinfo=None), (end + offset).replace(tzinfo=None)
             shown = first.date()
             while datetime.combine(shown, time()) < last:
@@ -155,7 +156,7 @@ class OpenHours:
                         closes = min(datetime.combine(shown, time()) + finish, last)
                         if opens < closes:
                             yield Opening((opens - offset).replace(tzinfo=UTC), (closes - offset).replace(tzinfo=UTC))
-                shown += _DAY
+                shown += DAY
 
 
 @lru_cache(maxsize=200)
@@ -181,14 +182,14 @@ def open_time_of_a_week(windows: tuple[Window, ...]) -> timedelta:
 def _of_weekday(windows: Iterable[Window], weekday: Weekday) -> Iterator[tuple[timedelta, timedelta]]:
     """What is open on a weekday, as times since its midnight, in order and joined."""
     if not windows:
-        yield timedelta(0), _DAY
+        yield timedelta(0), DAY
         return
     day_before = Weekday((weekday - 1) % 7)
     spans: list[tuple[timedelta, timedelta]] = []
     for window in windows:
         start, end = _since_midnight(window.start), _since_midnight(window.end)
         if weekday in window.days:
-            spans.append((start, end if start < end else _DAY))
+            spans.append((start, end if start < end else DAY))
         if day_before in window.days and end <= start:
             spans.append((timedelta(0), end))
     joined: list[tuple[timedelta, timedelta]] = []

@@ -60,9 +60,9 @@ class Days:
         if self.months:
             named &= {offset for month in self.months for offset in months[month - 1]}
         if self.month_days:
-            named &= {offset for month in months for offset in _counted(month, self.month_days)}
+            named &= {offset for month in months for offset in counted(month, self.month_days)}
         if self.year_days:
-            named &= set(_counted(range(length), self.year_days))
+            named &= set(counted(range(length), self.year_days))
         if self.weekdays or self.numbered:
             named &= self._of_week(year, [months[month - 1] for month in self.months] or months, length)
         return array("h", sorted(named))
@@ -73,13 +73,13 @@ class Days:
         for span in months if self.is_numbered_by_month else [range(length)]:
             for number, weekday in self.numbered:
                 found.update(
-                    _counted(range(span.start + (weekday - first - span.start) % WEEK, span.stop, WEEK), {number})
+                    counted(range(span.start + (weekday - first - span.start) % WEEK, span.stop, WEEK), {number})
                 )
         return found
 
 
-def _counted(span: range, numbers: Sequence[int] | frozenset[int] | set[int]) -> Iterator[int]:
-    """The members of a span that these numbers count, from 1, or from its end with -1."""
+def counted(span: range, numbers: Sequence[int] | frozenset[int] | set[int]) -> Iterator[int]:
+    """The members of a span that these numbers count, from 1, or from its end with -1; in the order of the numbers."""
     for number in numbers:
         place = number - 1 if number > 0 else len(span) + number
         if 0 <= place < len(span):

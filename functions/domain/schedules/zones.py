@@ -17,13 +17,11 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from functions.domain.errors import InvalidSchedule
-from functions.domain.instants import LATEST, SECOND
-from functions.domain.schedules.schedule import Fold, Gap, Shifter
+from functions.domain.instants import DAY, HOUR, LATEST, MICROSECOND, SECOND
+from functions.domain.schedules.rules import Fold, Gap
+from functions.domain.schedules.schedule import Shifter
 from functions.domain.schedules.step_budget import STEPS_OF_A_WALK, Budget
 
-_DAY = timedelta(days=1)
-_HOUR = timedelta(hours=1)
-_MICROSECOND = timedelta(microseconds=1)
 _SAMPLE = timedelta(hours=6)
 """No zone of today changes its clock twice in so short a time."""
 
@@ -101,8 +99,8 @@ def first_local(since: datetime, zone: ZoneInfo) -> datetime:
     """
     shown = _offset(since.astimezone(zone))
     # A time that comes twice may be behind this instant in its second pass only.
-    repeated = max(timedelta(0), shown - _offset((since + _DAY).astimezone(zone)))
-    around = (since - _MICROSECOND, since + repeated)
+    repeated = max(timedelta(0), shown - _offset((since + DAY).astimezone(zone)))
+    around = (since - MICROSECOND, since + repeated)
     return since.replace(tzinfo=None) + min(shown, *(_offset(moment.astimezone(zone)) for moment in around))
 
 
@@ -146,17 +144,12 @@ def in_time(
 
 def steady_spans(zone: ZoneInfo, start: datetime, end: datetime) -> Iterator[tuple[datetime, datetime, timedelta]]:
     """The parts of [start, end) in which the clock does not change, each with its offset from UTC."""
-    since, offset = start, _offset(start.astimezone(zone))
-    while start < end:
-        following = min(start + _SAMPLE, end)
-        found = _offset(following.astimezone(zone))
-        if found != offset:
-            change = _bisect(zone, start, following, offset)
-            yield since, change, offset
-            since, offset = change, found
-        start = following
+    since = start
+    for change, offset in _changes(zone, start, end, sample=_SAMPLE):
+        yield since, change, offset
+        since = change
     if since < end:
-        yield since, end, offset
+        yield since, end, _offset(since.astimezone(zone))
 
 
 def next_change(zone: ZoneInfo, after: datetime) -> datetime | None:
@@ -172,15 +165,20 @@ def next_change(zone: ZoneInfo, after: datetime) -> datetime | None:
 def _changes_of(name: str, year: int) -> tuple[datetime, ...]:
     zone = zone_of(name)
     start, end = (datetime(number, 1, 1, tzinfo=UTC) for number in (year, year + 1))
-    changes: list[datetime] = []
+    return tuple(change for change, _ in _changes(zone, start, end, sample=_RARE_SAMPLE))
+
+
+def _changes(
+    zone: ZoneInfo, start: datetime, end: datetime, *, sample: timedelta
+) -> Iterator[tuple[datetime, timedelta]]:
+    """When the clock changes in (start, end], each with the offset before it. sample: no two changes are nearer."""
     offset = _offset(start.astimezone(zone))
     while start < end:
-        following = min(start + _RARE_SAMPLE, end)
+        following = min(start + sample, end)
         found = _offset(following.astimezone(zone))
         if found != offset:
-            changes.append(_bisect(zone, start, following, offset))
+            yield _bisect(zone, start, following, offset), offset
         start, offset = following, found
-    return tuple(changes)
 
 
 def _offset(aware: datetime) -> timedelta:
@@ -199,7 +197,7 @@ def _change(aware: datetime, *, before: timedelta, after: timedelta) -> datetime
 @lru_cache(maxsize=1_000)
 def _change_around(zone: ZoneInfo, hour: datetime, before: timedelta, after: timedelta) -> datetime:
     """The end of the gap that holds a time of this hour: a rule may name thousands of them."""
-    return _bisect(zone, hour - after, hour + _HOUR - before, before)
+    return _bisect(zone, hour - after, hour + HOUR - before, before)
 
 
 def _bisect(zone: ZoneInfo, low: datetime, high: datetime, offset: timedelta) -> datetime:

@@ -13,6 +13,16 @@ from functions.domain.jobs.job import Priority
 from functions.domain.stage.conditions import Conditions
 from functions.domain.tenants.plan import TenantPlan
 
+
+class HealthStatus(StrEnum):
+    """How it does, in a word; where several hold, the last of them."""
+
+    OK = "ok"
+    BEHIND = "behind"
+    PAUSED = "paused"
+    UNKNOWN = "unknown"
+
+
 BEHIND_AFTER = timedelta(minutes=2)
 """A bucket opens before it begins: one that began so long ago and is not drained is late, whatever the ticks' jitter."""
 
@@ -27,15 +37,6 @@ MOST_WORST = 5
 
 MOST_NAMES = 10
 """Tenants, or numbers of shards, in a list."""
-
-
-class HealthStatus(StrEnum):
-    """How it does, in a word; where several hold, the last of them."""
-
-    OK = "ok"
-    BEHIND = "behind"
-    PAUSED = "paused"
-    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,14 +11,14 @@ import math
 from collections.abc import Mapping
 from datetime import timedelta
 
-from functions.domain.instants import MILLISECOND
+from functions.domain.instants import DAY, MILLISECOND
 
 RELATIVE_ERROR = 0.1
 
 SMALLEST = MILLISECOND
 """All shorter lags are in cell 0, and reported as this."""
 
-LARGEST = timedelta(days=1)
+LARGEST = DAY
 """All longer lags are in the last cell, and reported as this."""
 
 _GROWTH = (1 + RELATIVE_ERROR) / (1 - RELATIVE_ERROR)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import TypeVar
 
 from functions.domain.jobs.job import Priority
 
 Key = TypeVar("Key")
-
-MINUTE = timedelta(minutes=1)
 
 WINDOW = 15
 """Whole minutes that are reported, besides the current one."""
@@ -71,7 +69,7 @@ class Pulse:
 
     @property
     def all_lags(self) -> Mapping[int, int]:
-        """Of all classes."""
+        """The lags of all classes together."""
         return _added(self.lags.values())
 
 

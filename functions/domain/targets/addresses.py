@@ -94,7 +94,7 @@ def why_refused(address: str, *, allowed: Sequence[Network]) -> str | None:
 
 
 def _kind_of(address: Address, *, allowed: Sequence[Network]) -> str | None:
-    """Of an address that must not be called; None otherwise."""
+    """The kind of an address that must not be called; None for any other."""
     if any(address in network for network in allowed):
         return None
     for network, kind in _SPECIAL_NETWORKS:

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from functions.domain.instants import MILLISECOND, require_aware
+from functions.domain.instants import DAY, MILLISECOND, require_aware
 from functions.domain.key_lengths import DESTINATION, fits
 from functions.domain.targets.error_classes import NOT_CALLED
 from functions.domain.targets.targets import destination_of
@@ -27,7 +27,7 @@ MIN_FAILURES = 5
 OPEN_FOR = timedelta(seconds=30)
 MAX_OPEN_FOR = timedelta(minutes=10)
 MIN_SMEAR = timedelta(seconds=30)
-BREAKER_LIFE = timedelta(days=1)
+BREAKER_LIFE = DAY
 """How long a row outlives what it says."""
 
 CLOSED = "closed"

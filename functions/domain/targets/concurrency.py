@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from functions.domain.instants import SECOND
+from functions.domain.instants import DAY, SECOND
 
-PERMIT_LIFE = timedelta(days=1)
+PERMIT_LIFE = DAY
 """How long the row of a permit is kept beyond its lease."""
 
 _HALF_LIFE = timedelta(seconds=60)
@@ -39,11 +39,6 @@ class Permit:
 def is_free(lease_until: datetime | None, *, now: datetime, skew: timedelta) -> bool:
     """Whether nobody can have a permit any more. The store has no clock, so the comparison carries SKEW."""
     return lease_until is None or lease_until + skew < now
-
-
-def may_take(held: Permit | None, permit: Permit, *, now: datetime, skew: timedelta) -> bool:
-    """Whether a permit may be taken from what its row says: it is free, or its owner's already."""
-    return held is None or held.owner == permit.owner or is_free(held.lease_until, now=now, skew=skew)
 
 
 def free_permits(

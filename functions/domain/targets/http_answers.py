@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from functions.domain.targets.options import TargetOptions
 
@@ -37,8 +36,7 @@ class AnswerMeaning(StrEnum):
     REDIRECT = "redirect"
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(NamedTuple):
     """retry_after: no attempt before this is of any use, says the target; None when it says nothing usable."""
 
     verdict: AnswerMeaning
@@ -100,13 +98,11 @@ def result_of(status: int, body: bytes, *, is_whole: bool) -> str:
             return result
     # ASCII: as many bytes as characters, whatever the language of the body.
     fitting = bisect_left(
-        range(min(len(text), RESULT_LIMIT)), x=True, key=lambda count: not _fits(status, text[: count + 1])
+        range(min(len(text), RESULT_LIMIT)),
+        x=True,
+        key=lambda count: len(_cut(status, text[: count + 1])) > RESULT_LIMIT,
     )
     return _cut(status, text[:fitting])
-
-
-def _fits(status: int, text: str) -> bool:
-    return len(_cut(status, text)) <= RESULT_LIMIT
 
 
 def _cut(status: int, text: str) -> str:

@@ -24,9 +24,15 @@ class Kind(StrEnum):
     STATES = "states"
 
 
+QUALIFIER = re.compile(r"\$LATEST|[A-Za-z0-9_-]{1,128}", re.ASCII)
+QUALIFIER_LETTERS = re.compile(r"[$A-Za-z0-9_*?-]+", re.ASCII)
+_FIFO_LETTERS = re.compile(r"[A-Za-z0-9_*?-]*(\.[fio*?]*)?", re.ASCII)
+_DOTTED_LETTERS = re.compile(r"[A-Za-z0-9_.*?-]+", re.ASCII)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """How an ARN of a service goes on behind the account: prefix, name, and a version or alias where it may have one.
+    """What an ARN of a service has behind the account: prefix, name, and a version or alias where it may have one.
 
     letters: of a name with wildcards. calls: the IAM action that calls it. looks_up: others that the call needs. client:
     what boto3 calls the service, where ARNs call it otherwise.
@@ -40,11 +46,6 @@ class Service:
     client: str = ""
     is_qualified: bool = False
 
-
-QUALIFIER = re.compile(r"\$LATEST|[A-Za-z0-9_-]{1,128}", re.ASCII)
-QUALIFIER_LETTERS = re.compile(r"[$A-Za-z0-9_*?-]+", re.ASCII)
-_FIFO_LETTERS = re.compile(r"[A-Za-z0-9_*?-]*(\.[fio*?]*)?", re.ASCII)
-_DOTTED_LETTERS = re.compile(r"[A-Za-z0-9_.*?-]+", re.ASCII)
 
 SERVICES: Mapping[Kind, Service] = {
     Kind.LAMBDA: Service(

@@ -8,6 +8,17 @@ from enum import StrEnum
 
 from functions.domain.errors import InvalidJob
 
+
+class Method(StrEnum):
+    """The methods of a call over HTTP."""
+
+    POST = "POST"
+    PUT = "PUT"
+    PATCH = "PATCH"
+    DELETE = "DELETE"
+    GET = "GET"
+
+
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}", re.ASCII)
 """RFC 9110's token, cut to a length."""
 
@@ -38,16 +49,6 @@ RESERVED_HEADERS = frozenset(
 """What the connection or Tickwheel itself says."""
 
 RESERVED_PREFIXES = ("tickwheel-", "webhook-")
-
-
-class Method(StrEnum):
-    """The methods of a call over HTTP."""
-
-    POST = "POST"
-    PUT = "PUT"
-    PATCH = "PATCH"
-    DELETE = "DELETE"
-    GET = "GET"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from ipaddress import AddressValueError, IPv6Address
 from urllib.parse import urlsplit
 
 from functions.domain.errors import InvalidJob, InvalidPattern
-from functions.domain.targets.kinds import QUALIFIER, QUALIFIER_LETTERS, SERVICES, Kind, Service
+from functions.domain.targets.kinds import QUALIFIER, QUALIFIER_LETTERS, SERVICES, Kind
 
 MAX_TARGET_LENGTH = 2_048
 PARTITIONS = ("aws", "aws-cn", "aws-us-gov")
@@ -185,17 +185,11 @@ def _parse_arn(text: str) -> Target:
         and behind.startswith(service.prefix)
         and service.name.fullmatch(name)
     )
-    if not is_whole or not _is_qualifier(behind, name, qualifier, service):
+    is_bare = behind == f"{service.prefix}{name}"
+    if not is_whole or not (is_bare or (service.is_qualified and QUALIFIER.fullmatch(qualifier))):
         raise _refused(f"is not an ARN of {kind}: it looks like {_example(kind)}", text)
     destination = text.removesuffix(f":{qualifier}") if qualifier else text
     return Target(kind=kind, text=text, destination=destination, region=region, account=account, name=name)
-
-
-def _is_qualifier(behind: str, name: str, qualifier: str, service: Service) -> bool:
-    """Whether nothing follows the name, or a version or alias where there may be one."""
-    if behind == f"{service.prefix}{name}":
-        return True
-    return service.is_qualified and QUALIFIER.fullmatch(qualifier) is not None
 
 
 def _kind_of(arn: str) -> Kind | None:
@@ -220,12 +214,10 @@ def _matches(pattern: str, target: Target) -> bool:
         return _matches_url(pattern, target)
     # Part by part: no wildcard reaches over a colon, as IAM lets some do.
     parts = pattern.split(":")
-    return any(_match_all(parts, text.split(":")) for text in (target.text, target.destination))
-
-
-def _match_all(patterns: list[str], parts: list[str]) -> bool:
-    return len(patterns) == len(parts) and all(
-        _glob(pattern).fullmatch(part) for pattern, part in zip(patterns, parts, strict=True)
+    named = (text.split(":") for text in (target.text, target.destination))
+    return any(
+        len(parts) == len(names) and all(_glob(part).fullmatch(name) for part, name in zip(parts, names, strict=True))
+        for names in named
     )
 
 

@@ -20,8 +20,6 @@ MOST_AHEAD = timedelta(days=7)
 OVERDUE_DAYS = TIMER_LIFE.days
 """How long after its day a job that waits for its turn is counted."""
 
-_DAY = timedelta(days=1)
-
 
 @dataclass(frozen=True, slots=True)
 class Backlog:

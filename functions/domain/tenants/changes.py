@@ -17,10 +17,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from functions.domain.errors import InvalidInput, TenantChanged, TenantClosed, TenantDeleted
+from functions.domain.instants import MINUTE
 from functions.domain.tenants.access import check_pattern
 from functions.domain.tenants.plan import Limits, Tenant, TenantStatus, check_limit_names
 
-EFFECTIVE_AFTER = timedelta(minutes=1)
+EFFECTIVE_AFTER = MINUTE
 """When every process acts by a change: each reads the rows again within half of it."""
 
 FORGOTTEN_AFTER = timedelta(days=15)

@@ -1,7 +1,7 @@
 """The deletion of a tenant with all that there is of it: part by part, once nobody can add to it any more.
 
 A tenant that is being deleted accepts nothing, and its jobs are dropped where they are found. But a process may not know that yet, for a
-minute at most, and what it has begun goes on for as long as its function may run. After both, and with clocks apart by SKEW, nothing follows.
+minute at most, and what it has begun continues for as long as its function may run. After both, and with clocks apart by SKEW, nothing follows.
 """
 
 from __future__ import annotations

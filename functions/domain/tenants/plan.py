@@ -32,7 +32,7 @@ MAX_PRINCIPAL_LENGTH = 256
 MAX_NOTE_LENGTH = 500
 
 BURST_SECONDS = 10
-"""Of its submission rate, that a tenant may save up where its plan does not say how much; and of its read rate, always."""
+"""Seconds of its submission rate that a tenant may save up where its plan does not say how much; and of its read rate, always."""
 
 
 class TenantStatus(StrEnum):
@@ -280,7 +280,7 @@ def decode_tenant(text: str) -> Tenant:
             version=said.get("version", 0),
             changed_at=from_ms(said["changed_at"]) if "changed_at" in said else None,
         )
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, InvalidInput) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise Undecodable(f"not a tenant: {error!r}") from error
 
 

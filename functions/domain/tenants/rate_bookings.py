@@ -44,7 +44,7 @@ class Reservation:
 
 
 def width_of(rate: float) -> int:
-    """Of the cells of a rate (jobs a second): one of at least one job."""
+    """The width of the cells of a rate (jobs a second): a cell holds at least one job."""
     return max(1, ceil(1 / rate))
 
 
@@ -105,5 +105,5 @@ def _upcoming(seen: Timetable | None, *, width: int, first: int) -> dict[int, in
 
 
 def _room(number: int, jobs: float) -> int:
-    """Of a cell that has, on average, so many jobs: whole ones, which add up to the rate."""
+    """The room of a cell that has, on average, so many jobs: whole ones, which add up to the rate."""
     return floor((number + 1) * jobs) - floor(number * jobs)

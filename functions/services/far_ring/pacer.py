@@ -12,7 +12,6 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Protocol
 
 from functions.domain.faults import fault_of
 from functions.domain.jobs.job import Priority, Timer
@@ -22,19 +21,12 @@ from functions.domain.wheel import FAR_MARGIN, Ring, Wheel
 from functions.ports.clock import Clock
 from functions.ports.recorder import Journal
 from functions.ports.tenants import Booked, RateStore, TenantPlans
+from functions.services.stage.conditions import KnownConditions
 
 MOST_KNOWN = 10_000
 """Tenants whose timetable a process remembers. One that it forgets costs a refused write."""
 
 _TRIES = 8
-
-
-class FullClasses(Protocol):
-    """Which ready queues take no more for now."""
-
-    def full(self) -> frozenset[Priority]:
-        """As of the last minute."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +37,7 @@ class Pacer:
     clock: Clock
     plans: TenantPlans
     rates: RateStore
-    conditions: FullClasses
+    conditions: KnownConditions
     journal: Journal
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _known: OrderedDict[str, Timetable | None] = field(default_factory=OrderedDict, init=False)

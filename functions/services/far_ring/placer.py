@@ -19,6 +19,7 @@ ATTEMPTS = 3
 """How often a write is tried. With client timeouts of 2 s each they end well within a tick."""
 
 _PAUSE = timedelta(milliseconds=50)
+_UNCONFIRMED = "the timer store did not confirm the write"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +66,14 @@ class Placer:
                 break
         return [placed[index] for index in range(len(timers))]
 
+    def place_one(self, timer: Timer) -> Ring:
+        """Place a timer; the ring that it went to. Raises NotPlaced."""
+        return _ring_or_raise(self.place([timer])[0])
+
     def place_alarms(self, alarms: Sequence[ScheduleAlarm]) -> list[bool]:
         """Write alarms into the far ring, once; whether the scanner is sure to read each.
 
-        One that is not may stand behind it: its fire is to be placed instead, or it is to ring later.
+        One that is not may stand behind it: its fire is to be placed instead, or the alarm is to come due later.
         """
         now = self.clock.now()
         far = [alarm for alarm in alarms if self.wheel.place(alarm.alarm_at, now=now) is Ring.FAR]
@@ -83,34 +88,35 @@ class Placer:
         }
         return [id(alarm) in safe for alarm in alarms]
 
-    def place_registered(self, timer: Timer) -> Placement | None:
+    def place_registered(self, timer: Timer) -> Ring | None:
         """Put a far timer of a registered job again, for as long as its ledger row says that it waits; None when it does not.
 
-        Without the ledger nothing would stop a row that is written behind a cancel.
+        Without the ledger nothing would stop a row that is written behind a cancel. Raises NotPlaced.
         """
         written = self.timers.put_registered(timer)
         if written is None:
-            return Placement(None, "the timer store did not confirm the write")
+            raise NotPlaced([_UNCONFIRMED])
         if not written:
             return None
-        if self._is_skewed() or self.clock.now() > self.wheel.closes_at(timer.wakes_at):
-            # It may lie behind the scanner: it is placed once more, and not accepted if that is refused.
-            return self.place([timer])[0]
-        return Placement(Ring.FAR)
+        # Behind the scanner it is placed once more, and not accepted if that is refused.
+        return self.place_one(timer) if self._may_be_behind(timer) else Ring.FAR
 
-    def confirm(self, timer: Timer) -> Placement:
-        """Where a timer is that was put into the far ring right before this, by a write that was not the placer's.
+    def confirm(self, timer: Timer) -> None:
+        """Follow a timer that was put into the far ring right before this, by a write that was not the placer's.
 
-        A late row may lie behind the scanner: a near send follows it.
+        A late row may lie behind the scanner: a near send follows it. Raises NotPlaced.
         """
-        if self._is_skewed() or self.clock.now() > self.wheel.closes_at(timer.wakes_at):
-            return self._place_near([(0, timer)])[0]
-        return Placement(Ring.FAR)
+        if self._may_be_behind(timer):
+            _ring_or_raise(self._place_near([(0, timer)])[0])
 
     def check_clock(self) -> None:
         """Raises NotPlaced when this clock may write no far rows: before a write that is not the placer's."""
         if self._is_skewed():
             raise NotPlaced([self._skew_fault()])
+
+    def _may_be_behind(self, timer: Timer) -> bool:
+        """Whether the scanner may not read a far row that has just been written."""
+        return self._is_skewed() or self.clock.now() > self.wheel.closes_at(timer.wakes_at)
 
     def _ring_of(self, timer: Timer, *, now: datetime) -> Ring:
         ring = self.wheel.place(timer.wakes_at, now=now)
@@ -142,7 +148,7 @@ class Placer:
         # The answer to the write may be the first that shows how wrong this clock is: then each of them was too late.
         is_skewed = self._is_skewed()
         late = [entry for entry in written if is_skewed or finished > self.wheel.closes_at(entry[1].wakes_at)]
-        placed = {index: Placement(None, "the timer store did not confirm the write") for index, _ in entries}
+        placed = {index: Placement(None, _UNCONFIRMED) for index, _ in entries}
         placed |= {index: Placement(Ring.FAR) for index, _ in written}
         # A late row may lie behind the scanner. If its message is not taken, it is not placed.
         return placed | self._place_near(late)
@@ -152,6 +158,12 @@ class Placer:
 
     def _skew_fault(self) -> str:
         return str(ClockSkewed(offset=self.clock.offset(), limit=self.wheel.skew / 2))
+
+
+def _ring_or_raise(placement: Placement) -> Ring:
+    if placement.ring is None:
+        raise NotPlaced([placement.fault])
+    return placement.ring
 
 
 def _may_try_again(placement: Placement) -> bool:

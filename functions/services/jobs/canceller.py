@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from functions.domain.audit import Action, ActionName
-from functions.domain.errors import AlreadySettled, JobNotFound, Moved, NotPlaced, TooLate
+from functions.domain.errors import JobNotFound, TooLate
 from functions.domain.jobs.claims import ABSENT_IS_OVER, REQUEST_LIMIT, LedgerRow
 from functions.domain.jobs.job_id import JobId
 from functions.domain.jobs.occurrence import fire_of
@@ -20,6 +20,7 @@ from functions.ports.recorder import AuditTrail
 from functions.ports.timers import StoredTimer, TimerStore
 from functions.services.far_ring.placer import Placer
 from functions.services.jobs.ends import Ends
+from functions.services.jobs.moves import check_not_over
 
 _TRIES = 5
 
@@ -70,15 +71,12 @@ class Canceller:
                 # Housekeeping: the tombstone alone keeps the job from running.
                 deleted = self.timers.delete(job_id)
                 self._forget(deleted)
-                return (
-                    replace(answer, asked_for=now) if self._was_hastened(job_id, answer, deleted, now=now) else answer
-                )
+                was_hastened = self._was_hastened(job_id, answer, deleted, now=now)
+                return replace(answer, asked_for=now) if was_hastened else answer
             row = answer.row
             if row is None:
                 continue
-            _check_not_moved(job_id, row)
-            if row.is_settled:
-                raise AlreadySettled(str(job_id), state=row.state)
+            check_not_over(job_id, row)
             if isinstance(self.ledger.request_cancel(job_id, row=row, now=now), Applied):
                 return None
         raise TooLate(str(job_id))
@@ -115,9 +113,7 @@ class Canceller:
         if not self.wheel.is_surely_far(job_id.due_at, now=self.clock.now()):
             # The delete stalled: the scanner may have read the row or not. Without a promise to cancel, it must run.
             if deleted is not None and deleted.timer is not None:
-                placement = self.placer.place([deleted.timer])[0]
-                if placement.ring is None:
-                    raise NotPlaced([placement.fault])
+                self.placer.place_one(deleted.timer)
             raise TooLate(str(job_id))
         # No row, and no message can be on its way: an earlier cancel removed it.
         self._forget(deleted)
@@ -144,8 +140,3 @@ class Canceller:
         # That of an occurrence is its schedule's: every other fire needs it.
         if stored.timer.job.occurrence is None:
             self.payloads.delete(stored.timer.job.payload.pointer)
-
-
-def _check_not_moved(job_id: JobId, row: LedgerRow | None) -> None:
-    if row is not None and row.state is State.MOVED:
-        raise Moved(str(job_id), moved_to=row.moved_to)

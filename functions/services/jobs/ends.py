@@ -46,7 +46,7 @@ _COUNTED = frozenset({Figure.SUCCEEDED, Figure.RETRIED, Figure.FAILED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ends:
-    """Tells how executions have ended; failures for good it writes, too. runs: what an end means for a schedule."""
+    """Reports how executions have ended, and writes failures for good. runs: what an end means for a schedule."""
 
     clock: Clock
     ledger: Ledger
@@ -145,7 +145,7 @@ class Ends:
 
     def retried(self, timer: Timer, failure: Failed | None) -> None:
         """An attempt has ended, and another one follows."""
-        self._tell_attempt(timer, RETRIED, failure)
+        self._report_attempt(timer, RETRIED, failure)
 
     def forgotten(self, timer: Timer) -> None:
         """Its tenant is deleted: nothing is left to report it to."""
@@ -185,7 +185,7 @@ class Ends:
         ended_at: datetime | None = None,
     ) -> None:
         job, job_id = timer.job, job_id_of(timer.job)
-        self._tell_attempt(timer, outcome.value, failure)
+        self._report_attempt(timer, outcome.value, failure)
         if outcome in (State.SUCCEEDED, State.FAILED):
             self.usage.add(job.tenant, Usage(**{outcome: 1}))
         self.pending.leave(job_id, asked_for=timer.asked_for)
@@ -203,7 +203,7 @@ class Ends:
         )
         self.runs.ended(timer, outcome)
 
-    def _tell_attempt(self, timer: Timer, outcome: str, failure: Failed | None) -> None:
+    def _report_attempt(self, timer: Timer, outcome: str, failure: Failed | None) -> None:
         self.journal.event(
             "job_settled",
             job_id=str(job_id_of(timer.job)),

@@ -15,7 +15,7 @@ from enum import Enum, auto
 from functions.domain.errors import InvalidInput, NotPlaced
 from functions.domain.instants import MILLISECOND
 from functions.domain.jobs.job import Timer
-from functions.domain.jobs.job_id import job_id_of, parse_job_id
+from functions.domain.jobs.job_id import JobId, job_id_of, parse_job_id
 from functions.domain.jobs.occurrence import UNBOUND, Occurrence
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.lifecycle import State
@@ -33,7 +33,6 @@ from functions.services.schedules.run_ends import schedule_key
 from functions.services.schedules.stops import Stops
 
 _TRIES = 5
-_DELETED = "its schedule was deleted"
 _WHY_SKIPPED = {
     SkipReason.BUFFER_FULL: "{waiting} waits already",
     SkipReason.OVERLAP: "{holder} has not come to its end",
@@ -88,14 +87,9 @@ class Occurrences:
     ) -> FireDecision:
         """Dropped without a trace: a later version may decide the same fire, and under the same name it must run."""
         if occurrence.version <= UNBOUND:
-            # None decides it: it was asked of a schedule that has been deleted. What has begun comes to its end.
-            if timer.job.is_ledgered:
-                answer = self.ledger.skip(timer, reason=_DELETED, owner=self.token(), now=self.clock.now())
-                if isinstance(answer, Refused):
-                    return FireDecision.MAY_RUN
-            # A schedule of its name that there may be by now is not to count it.
-            self.ends.skipped(timer, _DELETED)
-            return FireDecision.IS_OVER
+            # None decides it: it was asked of a schedule that has been deleted. A schedule of its name that there may be
+            # by now is not to count it.
+            return self._skip(timer, None, "its schedule was deleted")
         row = self.ledger.get(timer.job.key) if timer.job.is_ledgered else None
         has_begun = row is not None and not row.is_settled and row.state is not State.SCHEDULED
         has_place = _is_same(state.holder, timer) or _is_same(state.waiting, timer)
@@ -120,13 +114,14 @@ class Occurrences:
             return False  # it cannot be worked out, as its chain cannot: a message would come back for nothing
         return fire is not None and fire.at == fire_at
 
-    def _skip(self, timer: Timer, reason: SkipReason, text: str) -> FireDecision:
-        """End a fire without a run; one that has begun goes on."""
+    def _skip(self, timer: Timer, reason: SkipReason | None, text: str) -> FireDecision:
+        """End a fire without a run; one that has begun continues. reason: None where its schedule is not to count it."""
         if timer.job.is_ledgered:
-            answer = self.ledger.skip(timer, reason=f"{reason}: {text}", owner=self.token(), now=self.clock.now())
+            written = f"{reason}: {text}" if reason else text
+            answer = self.ledger.skip(timer, reason=written, owner=self.token(), now=self.clock.now())
             if isinstance(answer, Refused):
                 return FireDecision.MAY_RUN  # its claim finds out
-        self.ends.skipped(timer, reason)
+        self.ends.skipped(timer, reason or text)
         return FireDecision.IS_OVER
 
     def _take_slot(self, timer: Timer, occurrence: Occurrence, key: str, state: ScheduleState) -> FireDecision:
@@ -165,7 +160,7 @@ class Occurrences:
         )
 
     def _said_again(self, key: str, timer: Timer, state: ScheduleState) -> ScheduleState | None:
-        """Of one that has had the slot for long and has not begun: its message is old, and no later fire must overtake it."""
+        """The state; of a holder that has not begun for long, said anew: its message is old, and no later fire must overtake it."""
         now = self.clock.now()
         if not _is_same(state.holder, timer) or _is_fresh(state.holder_since, now=now):
             return state
@@ -206,32 +201,30 @@ class Occurrences:
     def _evict(self, job_id: str, key: str) -> None:
         """Stop a run: it is not tried again, and if it has not begun it does not."""
         parsed = parse_job_id(job_id)
-        if self._cancel(job_id, now=self.clock.now(), reason=SkipReason.REPLACED.value):
+        if self._cancel(parsed):
             self.schedules.note_skip(key, SkipReason.REPLACED, fire_at=parsed.due_at)
         self.journal.event("run_replaced", job_id=job_id)
 
-    def _cancel(self, job_id: str, *, now: datetime, reason: str) -> bool:
+    def _cancel(self, job_id: JobId) -> bool:
         """True when it has not begun, and will not."""
-        parsed = parse_job_id(job_id)
+        now = self.clock.now()
         for _ in range(_TRIES):
-            answer = self.ledger.cancel(parsed, owner=self.token(), now=now)
+            answer = self.ledger.cancel(job_id, owner=self.token(), now=now)
             if isinstance(answer, Cancelled):
                 # Its schedule is who stops it.
-                self.ends.cancelled(parsed, answer, reason=reason, spares_schedule=True)
+                self.ends.cancelled(job_id, answer, reason=SkipReason.REPLACED.value, spares_schedule=True)
                 return True
             row = answer.row
             if row is None:
                 continue
-            if row.is_settled or isinstance(self.ledger.request_cancel(parsed, row=row, now=now), Applied):
+            if row.is_settled or isinstance(self.ledger.request_cancel(job_id, row=row, now=now), Applied):
                 return False
         raise NotPlaced([f"the row of {job_id} kept changing"])
 
     def _wait(self, timer: Timer, *, now: datetime) -> FireDecision:
         """Placed again before this message is acknowledged; the same attempt, its ledger row untouched."""
         wait = wait_of(waited=now - timer.job.scheduled_at)
-        placement = self.placer.place([replace(timer, due_at=now + wait)])[0]
-        if placement.ring is None:
-            raise NotPlaced([placement.fault])
+        self.placer.place_one(replace(timer, due_at=now + wait))
         self.journal.event("fire_waits", job_id=str(job_id_of(timer.job)), seconds=wait.total_seconds())
         return FireDecision.IS_OVER
 

@@ -1,7 +1,7 @@
 """Change a job that waits: let it run now, at another time, or with another content.
 
 A job that runs now keeps its id: the same timer is placed once more, and the ledger drops whichever message comes second.
-At another time, or with another content, it goes on under a new id: in one transaction the row of the old one says so,
+At another time, or with another content, it continues under a new id: in one transaction the row of the old one says so,
 which settles it for every message of it, and the far row of the new one is put. However often it is moved, the row of the
 job that was submitted points to the newest.
 """
@@ -15,13 +15,10 @@ from typing import Any
 
 from functions.domain.audit import Action, ActionName, described
 from functions.domain.errors import (
-    AlreadySettled,
     InvalidJob,
     JobBusy,
     JobNotFound,
-    Moved,
     NotChangeable,
-    NotPlaced,
     TooLate,
 )
 from functions.domain.far_ring.timer_record import INLINE_LIMIT, unpack, written_size
@@ -40,17 +37,13 @@ from functions.ports.recorder import AuditTrail, Journal, PendingCounter
 from functions.ports.tenants import TenantPlans
 from functions.ports.timers import TimerStore
 from functions.services.far_ring.placer import Placer
-from functions.services.jobs.moves import last_of
+from functions.services.jobs.moves import check_not_over, last_of
 
 _TRIES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Edited:
-    """A job as it is to be. keeps_payload: that is not what changes, and the submission has none."""
-
-    submission: Submission
-    keeps_payload: bool
+Edit = Callable[[Job, str | None], Submission]
+"""The submission that a job, and the JSON text of its payload, are to become. May raise to refuse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +102,7 @@ class Rescheduler:
         hastened = timer.hastened(to=runs_at)
         if row is not None and row.state is State.RETRYING:
             self._hasten(job_id, hastened, row, now=now)
-        placement = self.placer.place([hastened])[0]
-        if placement.ring is None:
-            raise NotPlaced([placement.fault])
+        self.placer.place_one(hastened)
         # Housekeeping: the ledger alone keeps the job from running twice.
         self.timers.delete(place)
         if timer.attempt == 1:
@@ -126,8 +117,8 @@ class Rescheduler:
         )
         return Waiting(job_id, runs_at, State.RETRYING if timer.attempt > 1 else State.SCHEDULED)
 
-    def change(self, job_id: JobId, edit: Callable[[Job, str | None], Edited], *, caller: str = "") -> Waiting:
-        """Change what `edit` changes of a job and the JSON text of its payload. What changes nothing leaves it its id.
+    def change(self, job_id: JobId, edit: Edit, *, caller: str = "") -> Waiting:
+        """Change what `edit` changes. What changes nothing leaves the job its id.
 
         Raises InvalidJob when the new time is too near, and what `edit` raises.
         """
@@ -153,22 +144,21 @@ class Rescheduler:
                 return waiting
         raise JobBusy(str(job_id))
 
-    def _move(
-        self, job_id: JobId, job: Job, edit: Callable[[Job, str | None], Edited], *, caller: str, now: datetime
-    ) -> Waiting | None:
+    def _move(self, job_id: JobId, job: Job, edit: Edit, *, caller: str, now: datetime) -> Waiting | None:
         """None when somebody else was faster: it is looked at again."""
         text = self._text_of(job_id, job.payload)
-        edited = edit(job, text)
-        wanted = text if edited.keeps_payload else edited.submission.payload
-        subshards = self.plans.of(edited.submission.tenant).subshards
+        wanted = edit(job, text)
         moved = job_of(
-            replace(edited.submission, trace=job.trace),
+            replace(wanted, trace=job.trace),
             identity=moved_identity(job.identity, unique=self.identity()),
             wheel=self.wheel,
-            subshards=subshards,
+            subshards=self.plans.of(wanted.tenant).subshards,
             id_secret=self.id_secret(),
         )
-        if wanted == text and replace(moved, identity=job.identity, shard=job.shard, payload=job.payload) == job:
+        if (
+            wanted.payload == text
+            and replace(moved, identity=job.identity, shard=job.shard, payload=job.payload) == job
+        ):
             self._note(ActionName.JOB_CHANGE, job_id, caller=caller, before=described(job), after=described(job))
             return Waiting(job_id, job.scheduled_at)
         if not self.wheel.is_surely_far(moved.scheduled_at, now=now + REQUEST_LIMIT):
@@ -180,7 +170,7 @@ class Rescheduler:
             )
         self.placer.check_clock()
         # An object of its own: that of the old id goes with what is left of it.
-        moved = replace(moved, payload=self._stored(moved, wanted))
+        moved = replace(moved, payload=self._stored(moved, wanted.payload))
         timer = Timer(job=moved, due_at=moved.scheduled_at)
         first = self._first_of(job_id)
         if isinstance(self.ledger.move(job_id, timer, owner=self.token(), now=now, first=first), Refused):
@@ -190,7 +180,7 @@ class Rescheduler:
         return Waiting(job_id_of(moved), moved.scheduled_at)
 
     def _first_of(self, job_id: JobId) -> JobId | None:
-        """The job that was submitted, if this is another and its row still says where it goes on.
+        """The job that was submitted, if this is another and its row still says what it has become.
 
         That id, and the idempotency key, lead to the job for as long as that row is kept: each move renews it.
         """
@@ -199,9 +189,7 @@ class Rescheduler:
         return parse_job_id(row.job_id) if row is not None and row.state is State.MOVED else None
 
     def _settle_move(self, job_id: JobId, job: Job, timer: Timer, *, caller: str) -> None:
-        placement = self.placer.confirm(timer)
-        if placement.ring is None:
-            raise NotPlaced([placement.fault])
+        self.placer.confirm(timer)
         # Housekeeping: its ledger row alone keeps the old job from running.
         self.timers.delete(job_id)
         self._forget(job.payload)
@@ -270,10 +258,7 @@ def _check_waits(job_id: JobId, row: LedgerRow | None) -> None:
     """Raises when no attempt of the job waits for its time."""
     if row is None:
         return
-    if row.state is State.MOVED:
-        raise Moved(str(job_id), moved_to=row.moved_to)
-    if row.is_settled:
-        raise AlreadySettled(str(job_id), state=row.state)
+    check_not_over(job_id, row)
     if row.state is State.RUNNING:
         raise TooLate(str(job_id), f"attempt {row.attempt} of it is running")
     if row.cancel_requested:

@@ -9,13 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from functions.domain.errors import NotPlaced
 from functions.domain.far_ring.write_units import row_units
 from functions.domain.instants import format_instant
-from functions.domain.jobs.claims import MAX_RESCUES, Drop, LedgerRow, after_lease, judge_claim, lease_of
+from functions.domain.jobs.claims import MAX_RESCUES, Drop, LedgerRow, after_lease, judge_claim, lease_of, lost_attempt
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
-from functions.domain.jobs.reviving import lost_attempt
 from functions.domain.lifecycle import Event, State
 from functions.domain.targets.error_classes import WORKER_DIED
 from functions.domain.tenants.usage import Usage
@@ -62,13 +60,9 @@ class Settler:
     usage: UsageCounter
     jitter: Callable[[], float]
 
-    def succeed(self, timer: Timer, claim: Claim, result: str) -> bool:
-        """The target has taken the job."""
-        return self._settle(timer, claim, Event.SUCCEED, result=result)
-
-    def end(self, timer: Timer, claim: Claim, event: Event) -> bool:
-        """The attempt ends without a run: EXPIRE or WITHDRAW."""
-        return self._settle(timer, claim, event)
+    def end(self, timer: Timer, claim: Claim, event: Event, *, result: str = "") -> bool:
+        """The target has taken the job: SUCCEED; or the attempt ends without a run: EXPIRE or WITHDRAW."""
+        return self._settle(timer, claim, event, result=result)
 
     def fail(self, timer: Timer, claim: Claim, failure: Failed) -> bool:
         """Try again as the policy says, or keep the job as a dead letter."""
@@ -106,11 +100,11 @@ class Settler:
         if timer.job.is_ledgered:
             answer = self.ledger.park(timer, until=until, now=now)
             if isinstance(answer, Refused):
-                verdict = judge_claim(
+                follows = judge_claim(
                     answer.row, attempt=timer.attempt, due_at=timer.due_at, owner="", now=now, skew=self.wheel.skew
                 )
-                if isinstance(verdict, Drop):
-                    self.drop(timer, answer.row, verdict.reason)
+                if isinstance(follows, Drop):
+                    self.drop(timer, answer.row, follows.reason)
                     return
         self.place(replace(timer, due_at=until))
         self.journal.count(metric)
@@ -128,23 +122,13 @@ class Settler:
         if timer.job.delivery is not Delivery.EXACTLY_ONCE:
             return
         try:
-            self.ledger.settle(
-                timer.job,
-                Event.RELEASE,
-                fence=claim.fence,
-                owner=claim.owner,
-                due_at=timer.due_at,
-                now=self.clock.now(),
-            )
+            self.ledger.settle(timer, Event.RELEASE, fence=claim.fence, owner=claim.owner, now=self.clock.now())
         except Exception as error:  # noqa: BLE001  then it is rescued when its lease is over
             self.journal.event("not_released", job_id=str(job_id_of(timer.job)), error=type(error).__name__)
 
     def place(self, timer: Timer) -> None:
         """Into the wheel. Raises NotPlaced."""
-        placement = self.placer.place([timer])[0]
-        if placement.ring is None:
-            raise NotPlaced([placement.fault])
-        if placement.ring is Ring.FAR:
+        if self.placer.place_one(timer) is Ring.FAR:
             self.usage.add(timer.job.tenant, Usage(units=row_units(timer)))
 
     def drop(self, timer: Timer, row: LedgerRow | None, reason: str) -> None:
@@ -188,11 +172,10 @@ class Settler:
     ) -> bool:
         if timer.job.delivery is Delivery.EXACTLY_ONCE:
             answer = self.ledger.settle(
-                timer.job,
+                following or timer,
                 event,
                 fence=claim.fence,
                 owner=claim.owner,
-                due_at=following.due_at if following else timer.due_at,
                 now=self.clock.now(),
                 result=result,
                 error=failure.error if failure else "",
@@ -237,7 +220,7 @@ class Settler:
         """Another worker has the attempt by now: what this one did is not settled. Or its target was faster."""
         is_my_row = row is not None and (row.fence, row.owner) == (claim.fence, claim.owner)
         if row is not None and is_my_row and row.state in ENDS:
-            # It ended the attempt before its worker could note that it goes on: nobody else could tidy up after it. One
+            # It ended the attempt before its worker could note that it is held: nobody else could tidy up after it. One
             # that was ended by a request has another token.
             self._tidy_up(timer, ENDS[row.state], claim)
             return

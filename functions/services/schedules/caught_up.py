@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
 from functions.domain.errors import ScheduleBehind
 from functions.domain.schedules.state import ScheduleState, Status
 from functions.ports.schedules import StoredSchedule
-from functions.services.schedules.changer import Change, Edit, ScheduleChanger
+from functions.services.schedules.changer import Change, Edit, ScheduleAndState, ScheduleChanger
 from functions.services.schedules.materialiser import Carried, Materialiser
-
-Standings = tuple[StoredSchedule | None, ScheduleState | None]
-"""What stands there of a schedule: definition and state."""
 
 _CATCH_UPS = 3
 
@@ -29,8 +25,8 @@ class CaughtUpChanger:
     changer: ScheduleChanger
     materialiser: Materialiser
 
-    def change(self, key: str, edit: Edit) -> Standings:
-        """Change a schedule by a rule. Raises ScheduleBehind where what it missed cannot be placed now."""
+    def change(self, key: str, edit: Edit) -> ScheduleAndState:
+        """Change a schedule by an edit. Raises ScheduleBehind where what it missed cannot be placed now."""
         revived: set[tuple[datetime, bool]] = set()
 
         def caught_up(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
@@ -43,13 +39,10 @@ class CaughtUpChanger:
             revived.add(link.position)
             raise _BehindError
 
-        for _ in range(_CATCH_UPS):
+        for revivals in range(_CATCH_UPS + 1):
             try:
                 return self.changer.change(key, caught_up)
             except _BehindError:
-                if self.materialiser.revive(key) is Carried.REFUSED:
+                if revivals == _CATCH_UPS or self.materialiser.revive(key) is Carried.REFUSED:
                     break
-        else:
-            with suppress(_BehindError):
-                return self.changer.change(key, caught_up)
         raise ScheduleBehind(key.partition("#")[2])

@@ -26,8 +26,11 @@ class Change:
     limits: LoadLimits = NO_LIMITS
 
 
+ScheduleAndState = tuple[StoredSchedule | None, ScheduleState | None]
+"""A schedule with its state, as far as there are."""
+
 Edit = Callable[[StoredSchedule | None, ScheduleState | None, datetime], Change | None]
-"""What to make of a schedule as it stands now; None when nothing is to change. May raise to refuse."""
+"""What to make of a schedule as it is now; None when nothing is to change. May raise to refuse."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +40,10 @@ class ScheduleChanger:
     clock: Clock
     schedules: ScheduleStore
 
-    def change(self, key: str, edit: Edit) -> tuple[StoredSchedule | None, ScheduleState | None]:
-        """Apply a rule to whatever stands there; what stands there then.
+    def change(self, key: str, edit: Edit) -> ScheduleAndState:
+        """Apply an edit to a schedule, whether there is one or not; the schedule with its state after that.
 
-        Raises ScheduleBusy, SchedulesExceeded, FiresExceeded, and what the rule raises.
+        Raises ScheduleBusy, SchedulesExceeded, FiresExceeded, and what the edit raises.
         """
         for _ in range(_TRIES):
             stored, state = self.schedules.get(key)

@@ -1,4 +1,4 @@
-"""The one way in which a schedule's chain of fires goes on: for a change, a promotion, an end and a sweep alike.
+"""The one way in which a schedule's chain of fires continues: for a change, a promotion, an end and a sweep alike.
 
 The state row's link is the truth about the next fire; its alarm row in the far ring is only a clock. What is near is
 placed, then the alarm of the next fire that is far, then the state is advanced: always place, then record. Fire times
@@ -63,7 +63,7 @@ class Carried(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A schedule, and the link to go on from."""
+    """A schedule, and the link to continue from."""
 
     stored: StoredSchedule
     link: Link
@@ -153,7 +153,7 @@ class Materialiser:
             self._plan(waiting, allowance)
             self._place_alarms([step for step in waiting if step.is_open], allowance)
         placed = [step for step in steps if step.is_placed]
-        recorded = dict(zip(map(id, placed), self.side_by_side(self._record_safely, placed), strict=True))
+        recorded = dict(zip(map(id, placed), self.side_by_side(self._record, placed), strict=True))
         # Alarms of later links were placed by a step that died before it recorded: what it decided is recorded now.
         behind = {number: chain for number, chain in recorded.items() if chain is not None}
         caught_up = dict(zip(behind, self._carry_on(list(behind.values()), allowance), strict=True)) if behind else {}
@@ -194,7 +194,7 @@ class Materialiser:
             if ended_at is None:
                 return ()
             link = step.planned.link = link_after_run(
-                # Of an end during a pause nothing is made up for.
+                # For an end during a pause nothing is made up.
                 schedule,
                 link,
                 ended_at=max(ended_at, step.chain.stored.changed_at),
@@ -231,7 +231,7 @@ class Materialiser:
             self._observe(step.chain.stored.schedule, link)
             return
         if placement.is_permanent and not (step.awaits_a_run and step.tenant in allowance.costly):
-            # No repetition helps, and the chain must go on.
+            # No repetition helps, and the chain must continue.
             step.planned.skip(SkipReason.REFUSED, link.at)
             if step.awaits_a_run:
                 # There is no run whose end could be awaited: it is taken for one without length.
@@ -263,31 +263,31 @@ class Materialiser:
             step.is_placed = is_safe
             step.alarm_at = alarm.alarm_at
 
-    def _record_safely(self, step: _Step) -> Chain | None:
+    def _record(self, step: _Step) -> Chain | None:
+        """None when the chain continues without further help, or it was refused; its link, when it is behind this step."""
+        stored, planned = step.chain.stored, step.planned
         try:
-            return self._record(step)
+            answer = self.schedules.advance(
+                stored.key,
+                planned,
+                version=stored.version,
+                before=step.chain.link,
+                alarm_at=step.alarm_at,
+                history=stored.schedule.history,
+            )
         except Exception as error:  # noqa: BLE001  a store failed, for this schedule: those beside it are recorded
             step.is_placed = False
-            self.journal.event("not_recorded", schedule=step.chain.stored.key, error=fault_of(error))
+            self.journal.event("not_recorded", schedule=stored.key, error=fault_of(error))
             return None
-
-    def _record(self, step: _Step) -> Chain | None:
-        """None when the chain continues without further help; its link, when it is behind this step."""
-        stored, planned = step.chain.stored, step.planned
-        answer = self.schedules.advance(
-            stored.key,
-            planned,
-            version=stored.version,
-            before=step.chain.link,
-            alarm_at=step.alarm_at,
-            history=stored.schedule.history,
-        )
         if isinstance(answer, Applied):
-            self._note(planned)
+            if planned.misfire_count:
+                self.journal.count("misfires", planned.misfire_count)
+            if planned.skips:
+                self.journal.count("skipped", sum(planned.skips.values()))
             return None
         state = answer.state
         if state is None or state.version != stored.version or state.status is not Status.ACTIVE:
-            return None  # a later version goes its own way
+            return None  # a later version has a chain of its own
         if state.link is None or state.link.position >= step.chain.link.position:
             return None  # somebody else has come as far, and has placed what follows
         return Chain(stored, state.link)
@@ -329,7 +329,7 @@ class Materialiser:
         awaited = {
             self._run_key(step, link): (step, link) for step, link in links if link is not None and link.is_awaited
         }
-        # Of a few as of all writes before: a run that has just been settled is the usual reason to ask.
+        # A few are read as of all writes before: a run that has just been settled is the usual reason to ask.
         many = self.ledger.get_many(list(awaited)) if len(awaited) > _FEW else None
         ends: dict[str, datetime] = {}
         for key, (step, link) in awaited.items():
@@ -359,9 +359,3 @@ class Materialiser:
         waited = waited_for_opening(schedule, nominal_at=link.nominal_at, at=link.at)
         if waited:
             self.journal.observe("outside_window_wait_s", waited.total_seconds())
-
-    def _note(self, planned: DueFires) -> None:
-        if planned.misfire_count:
-            self.journal.count("misfires", planned.misfire_count)
-        if planned.skips:
-            self.journal.count("skipped", sum(planned.skips.values()))

@@ -17,8 +17,6 @@ from functions.services.schedules.changer import Change, ScheduleChanger
 PAUSED_AFTER = 3
 """How often a chain is set aside before its schedule is paused."""
 
-ASIDE_PAUSE = "paused after its next fire could not be found {count} times: {why}"
-
 DIED = "a process has died of it each time, so it takes far too long, or too much memory"
 
 
@@ -73,8 +71,9 @@ class Asides:
         try:
             count = self.schedules.note_aside(key, version=version, now=self.clock.now())
             if count >= PAUSED_AFTER:
-                self.pauser.pause(key, ASIDE_PAUSE.format(count=count, why=why), version=version)
-        except Exception as error:  # noqa: BLE001  whoever comes by wants to go on with the others
+                note = f"paused after its next fire could not be found {count} times: {why}"
+                self.pauser.pause(key, note, version=version)
+        except Exception as error:  # noqa: BLE001  whoever comes by wants to continue with the others
             self.journal.event("aside_not_noted", schedule=key, error=fault_of(error))
         self.journal.event("chain_set_aside", schedule=key, why=why, count=count)
         self.journal.count("chains_set_aside")

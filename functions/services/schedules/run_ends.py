@@ -16,12 +16,10 @@ from functions.ports.schedules import ScheduleStore
 from functions.services.schedules.materialiser import Materialiser
 from functions.services.schedules.pauser import Pauser
 
-AUTO_PAUSE = "paused after {count} failures in a row, the last of {identity}"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnds:
-    """Tells schedules how their runs have ended. A job that no schedule fired is nobody's run: nothing happens."""
+    """Reports to schedules how their runs have ended. A job that no schedule fired is nobody's run: nothing happens."""
 
     schedules: ScheduleStore
     pauser: Pauser
@@ -35,7 +33,7 @@ class RunEnds:
         key = schedule_key(timer, occurrence)
         count = self.schedules.note_failure(key, timer.job.identity)
         if count >= occurrence.pause_after:
-            self.pauser.pause(key, AUTO_PAUSE.format(count=count, identity=timer.job.identity))
+            self.pauser.pause(key, f"paused after {count} failures in a row, the last of {timer.job.identity}")
 
     def ended(self, timer: Timer, state: State) -> None:
         """It has come to its end, with this state."""

@@ -22,7 +22,7 @@ from functions.ports.recorder import AuditTrail, Journal, PendingCounter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stops:
-    """Tells how executions were stopped; of runs that are given up it writes the end, too. token: a fresh owner token."""
+    """Reports how executions were stopped, and writes the ends of runs that are given up. token: a fresh owner token."""
 
     clock: Clock
     ledger: Ledger

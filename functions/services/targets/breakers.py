@@ -58,11 +58,6 @@ class Go:
     destination: str
     probe: Breaker | None = None
 
-    @property
-    def probe_owner(self) -> str:
-        """The owner token of the probe; empty for any other call."""
-        return self.probe.owner if self.probe else ""
-
 
 @dataclass(frozen=True, slots=True)
 class Park:
@@ -163,7 +158,7 @@ class Breakers:
                     return Go(known.destination)
                 case Applied():
                     known.learn(probe)
-                    self._tell("breaker_probed", probe)
+                    self._report(probe, event="breaker_probed")
                     return Go(known.destination, probe)
                 case Changed(newer):
                     known.learn(newer)
@@ -230,7 +225,7 @@ class Breakers:
             case Applied():
                 known.learn(None)
                 self.journal.count("breakers_closed")
-                self._tell("breaker_closed", probe)
+                self._report(probe, event="breaker_closed")
             case Changed(newer):
                 # The lease of this probe was over: another one is under way, or has answered.
                 known.learn(newer)
@@ -244,7 +239,7 @@ class Breakers:
         match self._ask(known, lambda: self.breaker_store.put(breaker, seen=seen)):
             case Applied():
                 known.learn(breaker)
-                self._tell(event, breaker)
+                self._report(breaker, event=event)
                 return True
             case Changed(newer):
                 known.learn(newer)
@@ -279,7 +274,7 @@ class Breakers:
                 self._known.move_to_end(key)
             return known
 
-    def _tell(self, event: str, breaker: Breaker) -> None:
+    def _report(self, breaker: Breaker, *, event: str) -> None:
         self.journal.event(
             event,
             tenant=breaker.tenant,

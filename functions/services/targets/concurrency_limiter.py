@@ -9,7 +9,7 @@
 **A permit cannot leak.** It is a lease for as long as the attempt may last: a worker that dies, or whose release is lost,
 gives it back by that, SKEW later. A release names its owner, so one that comes late takes nothing from whoever has the
 permit by then; and each receive of a message has an owner of its own. A target that answered 202 gives its permit back with
-that: what it goes on with by itself is not counted. When a cap shrinks, the permits above it are not taken any more.
+that: what it continues with by itself is not counted. When a cap shrinks, the permits above it are not taken any more.
 
 **What it costs.** A tenant without a cap: nothing. A call: two write units, to take and to give back; a permit is tried at
 random first, and where that one is taken, one more unit and a Query (half a read unit for each 50 permits) find the free
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -54,16 +54,9 @@ class ConcurrencyLimiter:
     def take(self, tenant: str, *, limit: int, lease_until: datetime) -> Permit | None:
         """A permit among so many, until then; None when others have all of them. Raises what its store raises."""
         owner = self.token()
-        guessed = int(self.jitter() * limit)
-        permit = self._taken(Permit(tenant=tenant, number=guessed, owner=owner, lease_until=lease_until))
-        if permit is not None:
-            return permit
-        leases = self.permits.leases(tenant, limit=limit)
-        now = self.clock.now()
-        free = free_permits(leases, limit=limit, now=now, skew=self.wheel.skew, chance=self.jitter())
-        for number in [number for number in free if number != guessed][:_TRIES]:
-            permit = self._taken(Permit(tenant=tenant, number=number, owner=owner, lease_until=lease_until))
-            if permit is not None:
+        for number in self._numbers(tenant, limit=limit):
+            permit = Permit(tenant=tenant, number=number, owner=owner, lease_until=lease_until)
+            if self.permits.take(permit, now=self.clock.now(), skew=self.wheel.skew):
                 return permit
         return None
 
@@ -83,6 +76,10 @@ class ConcurrencyLimiter:
         except Exception as error:  # noqa: BLE001  the job is settled, or comes back; its permit must not change that
             self.journal.event("seat_not_given_back", tenant=permit.tenant, error=type(error).__name__)
 
-    def _taken(self, permit: Permit) -> Permit | None:
-        is_taken = self.permits.take(permit, now=self.clock.now(), skew=self.wheel.skew)
-        return permit if is_taken else None
+    def _numbers(self, tenant: str, *, limit: int) -> Iterator[int]:
+        """Which permits to try: one at random, and where that is taken, some of the free ones."""
+        guessed = int(self.jitter() * limit)
+        yield guessed
+        leases = self.permits.leases(tenant, limit=limit)
+        free = free_permits(leases, limit=limit, now=self.clock.now(), skew=self.wheel.skew, chance=self.jitter())
+        yield from [number for number in free if number != guessed][:_TRIES]

@@ -8,9 +8,12 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import chain
 
 from functions.domain.audit import LINE_LIMIT, AuditLine, Ending, Record, encode_action, encode_ending, packed
+from functions.domain.batches import batches
 from functions.domain.faults import fault_of
 from functions.ports.clock import Clock
 from functions.ports.recorder import AuditStream, Journal, Untaken
@@ -22,24 +25,24 @@ REST = timedelta(seconds=30)
 """How long such a stream is left alone: its lines go to the log at once."""
 
 
+@dataclass(slots=True, kw_only=True)
 class Trail:
     """The lines of a process, for many threads. identity: a fresh random name, for the line of an action."""
 
-    def __init__(self, *, clock: Clock, stream: AuditStream, journal: Journal, identity: Callable[[], str]) -> None:
-        self._clock = clock
-        self._stream = stream
-        self._journal = journal
-        self._identity = identity
-        self._lock = threading.Lock()
-        self._lines: list[str] = []
-        self._rests_until = 0.0
+    clock: Clock
+    stream: AuditStream
+    journal: Journal
+    identity: Callable[[], str]
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _lines: list[str] = field(default_factory=list[str], init=False)
+    _rests_until: float = field(default=0.0, init=False)
 
     def note(self, entry: AuditLine) -> None:
         """An action is stamped with the time of this."""
         if isinstance(entry, Ending):
             line = encode_ending(entry)
         else:
-            line = encode_action(entry, line_id=self._identity(), happened_at=self._clock.now())
+            line = encode_action(entry, line_id=self.identity(), happened_at=self.clock.now())
         with self._lock:
             self._lines.append(line)
 
@@ -53,18 +56,18 @@ class Trail:
         for part in _parts_of(untaken.records):
             # As values and not as texts: a log event holds twice as many of them.
             lost = [json.loads(line) for line in part]
-            self._journal.event("audit_lines_lost", reason=untaken.reason, lines=lost)
-            self._journal.count("audit_lines_lost", len(part))
+            self.journal.event("audit_lines_lost", reason=untaken.reason, lines=lost)
+            self.journal.count("audit_lines_lost", len(part))
 
     def _put(self, records: Sequence[Record]) -> Untaken:
-        began_at = self._clock.monotonic()
+        began_at = self.clock.monotonic()
         if began_at < self._rests_until:
             return Untaken(records, "the stream was slow to fail, and is left alone")
         try:
-            untaken = self._stream.put(records)
-        except Exception as error:  # noqa: BLE001  the lines are in the log then, and the jobs go on
+            untaken = self.stream.put(records)
+        except Exception as error:  # noqa: BLE001  the lines are in the log then, and the jobs continue
             untaken = Untaken(records, fault_of(error))
-        ended_at = self._clock.monotonic()
+        ended_at = self.clock.monotonic()
         if untaken.records and ended_at - began_at >= SLOW.total_seconds():
             self._rests_until = ended_at + REST.total_seconds()
         return untaken
@@ -72,14 +75,4 @@ class Trail:
 
 def _parts_of(records: Sequence[Record]) -> Iterator[list[str]]:
     """The lines, as many at a time as a log event holds."""
-    part: list[str] = []
-    size = 0
-    for line in (line for record in records for line in record):
-        length = len(line.encode())
-        if part and size + length > LINE_LIMIT:
-            yield part
-            part, size = [], 0
-        part.append(line)
-        size += length
-    if part:
-        yield part
+    return batches(chain.from_iterable(records), size_of=lambda line: len(line.encode()), most_size=LINE_LIMIT)

@@ -1,4 +1,4 @@
-"""What goes on in a process, counted in its memory and added to the pulse of the stage a few times a minute.
+"""What happens in a process, counted in its memory and added to the pulse of the stage a few times a minute.
 
 What a process has not written when it dies, or is never called again, is missing; a write whose answer was lost is
 repeated, and may count twice.
@@ -10,11 +10,13 @@ import threading
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from functions.domain.faults import fault_of
+from functions.domain.instants import MINUTE
 from functions.domain.jobs.job import Job, Priority
 from functions.domain.stage.lag_histogram import cell_of
-from functions.domain.stage.pulse import MINUTE, RANKED, WINDOW, Figure, Pulse, minute_of, standing_out
+from functions.domain.stage.pulse import RANKED, WINDOW, Figure, Pulse, minute_of, standing_out
 from functions.ports.clock import Clock
 from functions.ports.recorder import Journal, PulseStore
 
@@ -23,6 +25,9 @@ WRITTEN_EVERY = timedelta(seconds=20)
 
 NAMED_EVERY = timedelta(seconds=60)
 """At most: a unit for each tenant that stands out, which are three."""
+
+
+Counts = TypeVar("Counts")
 
 
 @dataclass(slots=True)
@@ -38,13 +43,20 @@ class _Minute:
 
 
 @dataclass(slots=True)
-class _Written:
-    """When, by the monotonic clock; None: never."""
+class _Writes:
+    """When counts are written. at: the last time, by the monotonic clock; None: never."""
 
+    every: timedelta
     at: float | None = None
 
-    def may_write(self, now: float, *, every: timedelta) -> bool:
-        return self.at is None or now - self.at >= every.total_seconds()
+    def take(self, counts: dict[datetime, Counts], now: float, *, since: datetime) -> dict[datetime, Counts]:
+        """Take out what is to be written now, of the minutes since then."""
+        if not counts or (self.at is not None and now - self.at < self.every.total_seconds()):
+            return {}
+        self.at = now
+        taken = {minute: count for minute, count in counts.items() if minute >= since}
+        counts.clear()
+        return taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +70,8 @@ class PulseTally:
     _tenants: dict[datetime, dict[str, Counter[Figure]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(Counter[Figure]))
     )
-    _written: _Written = field(default_factory=_Written)
-    _named: _Written = field(default_factory=_Written)
+    _written: _Writes = field(default_factory=lambda: _Writes(WRITTEN_EVERY))
+    _named: _Writes = field(default_factory=lambda: _Writes(NAMED_EVERY))
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def count(self, figure: Figure, tenant: str = "", *, amount: int = 1) -> None:
@@ -99,17 +111,9 @@ class PulseTally:
         """Taken out of the counts; counts that would not be reported any more are dropped."""
         with self._lock:
             now, oldest = self.clock.monotonic(), minute_of(self.clock.now()) - WINDOW * MINUTE
-            minutes: dict[datetime, _Minute] = {}
-            tenants: dict[datetime, dict[str, Counter[Figure]]] = {}
-            if self._minutes and self._written.may_write(now, every=WRITTEN_EVERY):
-                self._written.at = now
-                minutes = {minute: found for minute, found in self._minutes.items() if minute >= oldest}
-                self._minutes.clear()
-            if self._tenants and self._named.may_write(now, every=NAMED_EVERY):
-                self._named.at = now
-                tenants = {minute: found for minute, found in self._tenants.items() if minute >= oldest}
-                self._tenants.clear()
-            return minutes, tenants
+            return self._written.take(self._minutes, now, since=oldest), self._named.take(
+                self._tenants, now, since=oldest
+            )
 
     def _keep(self, minutes: dict[datetime, _Minute]) -> None:
         """What could not be written, beside what has come since. Names are not worth it: they are of the moment."""

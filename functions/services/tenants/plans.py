@@ -23,24 +23,11 @@ KNOWN_FOR = timedelta(seconds=30)
 _UNKNOWN = Tenant()
 
 
-@dataclass(slots=True)
-class _Known:
-    """What was read, when. read_at: None before the first read. is_held: whether it stays as it is for now."""
-
-    plans: Mapping[str, TenantPlan] = field(default_factory=dict[str, TenantPlan])
-    revision: Revision = field(default_factory=Revision)
-    read_at: ReadAt | None = None
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    holds: bool = False
-    is_held: bool = False
-
-    def is_old(self, clock: Clock) -> bool:
-        return not self.is_held and (self.read_at is None or self.read_at.is_older_than(KNOWN_FOR, clock=clock))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class KnownPlans:
     """Plans by tenant, for many threads. stage_plans: the limits of the stage's plans by their names.
+
+    _read_at: None before the first read. _holds: what is read next stays as it is for now; _is_held: it does.
 
     Half a read unit each half minute in which somebody asks, however many tenants there are; all rows after a change.
     """
@@ -49,12 +36,17 @@ class KnownPlans:
     tenants: TenantStore
     journal: Journal
     stage_plans: Mapping[str, Limits]
-    _known: _Known = field(default_factory=_Known)
+    _plans: Mapping[str, TenantPlan] = field(default_factory=dict[str, TenantPlan], init=False)
+    _revision: Revision = field(default_factory=Revision, init=False)
+    _read_at: ReadAt | None = field(default=None, init=False)
+    _holds: bool = field(default=False, init=False)
+    _is_held: bool = field(default=False, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def of(self, tenant: str) -> TenantPlan:
         """The plan of a tenant, as of at most half a minute before.
 
-        While the store fails, the plans that were known go on; raises what it raised where none were.
+        While the store fails, the plans that were known stay in use; raises what it raised where none were.
         """
         plans = self._read()
         return plans.get(tenant) or plans[EVERYBODY]
@@ -70,12 +62,11 @@ class KnownPlans:
         For blocks that end within seconds: KNOWN_FOR and the longest of them must be less than the minute in which a change
         takes effect.
         """
-        known = self._known
-        known.holds = True
+        self._holds = True
         try:
             yield
         finally:
-            known.holds = known.is_held = False
+            self._holds = self._is_held = False
 
     def id_secret(self) -> bytes:
         """The secret of the stage's job ids, which whoever asks first makes. It comes with what is read of the plans.
@@ -83,14 +74,13 @@ class KnownPlans:
         One that is gone, or has become another, is noticed as a changed plan is: its ids are answered from rows alone.
         """
         self._read()
-        known = self._known
-        revision = known.revision
+        revision = self._revision
         if not revision.id_secret:
-            with known.lock:
-                revision = known.revision
+            with self._lock:
+                revision = self._revision
                 if not revision.id_secret:
                     secret = self.tenants.keep_id_secret(os.urandom(SECRET_BYTES))
-                    revision = known.revision = replace(revision, id_secret=secret)
+                    revision = self._revision = replace(revision, id_secret=secret)
         return revision.id_secret
 
     def unserved(self) -> dict[str, TenantPlan]:
@@ -102,26 +92,29 @@ class KnownPlans:
         }
 
     def _read(self) -> Mapping[str, TenantPlan]:
-        known = self._known
-        if known.is_old(self.clock):
-            with known.lock:
-                if known.is_old(self.clock):
-                    self._refresh(known)
-        known.is_held = known.holds
-        return known.plans
+        if self._is_old():
+            with self._lock:
+                if self._is_old():
+                    self._refresh()
+        self._is_held = self._holds
+        return self._plans
 
-    def _refresh(self, known: _Known) -> None:
+    def _is_old(self) -> bool:
+        is_old = self._read_at is None or self._read_at.is_older_than(KNOWN_FOR, clock=self.clock)
+        return is_old and not self._is_held
+
+    def _refresh(self) -> None:
         read_at = ReadAt.now(self.clock)
         try:
             # A cold start reads all rows anyway.
-            if known.read_at is None or self.tenants.revision() != known.revision:
-                known.revision, tenants = self.tenants.all()
-                known.plans = self._plans_of(tenants)
+            if self._read_at is None or self.tenants.revision() != self._revision:
+                self._revision, tenants = self.tenants.all()
+                self._plans = self._plans_of(tenants)
         except Exception as error:
-            if known.read_at is None:
+            if self._read_at is None:
                 raise
             self.journal.event("plans_not_read", error=fault_of(error))
-        known.read_at = read_at
+        self._read_at = read_at
 
     def _plans_of(self, tenants: Mapping[str, Tenant]) -> Mapping[str, TenantPlan]:
         everybody = tenants.get(EVERYBODY, _UNKNOWN)

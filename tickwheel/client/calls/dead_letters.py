@@ -1,4 +1,4 @@
-"""The calls about dead letters, as `client.dead_letters`.
+"""Operations on dead letters, as `client.dead_letters`.
 
 All of them are sent again by themselves when an answer was lost: a job is replayed once, and purging twice is the same as
 once. Only an `at_least_once` job, which keeps no row, may run again.
@@ -18,22 +18,22 @@ _MOST_SHOWN = 10
 
 
 class DeadLetters:
-    """Lists, shows, replays and purges. Every call raises ApiProblem when the scheduler refuses, and Unreachable."""
+    """Lists, gets, replays and purges dead letters. Every call raises ApiProblem if the scheduler refuses it, and Unreachable."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
 
     def list(self, matching: DeadLetterFilter, *, page_size: int = 50) -> Iterator[DeadLetter]:
-        """The letters that match, newest first; a request for each page, some of which may be empty."""
+        """Lists the matching dead letters, newest first; one request per page. Pages may be empty."""
         return listed(self._call, _PATH, "dead_letters", DeadLetter, **matching.as_json(), limit=page_size)
 
     def get(self, letter_id: str) -> DeadLetter:
-        """The letter with its payload; ApiProblem (404) when it was replayed or purged, or has expired."""
+        """Gets a dead letter with its payload. Raises ApiProblem (404) if it was replayed or purged, or has expired."""
         body = self._call("GET", _path_of(letter_id), repeatable=True)
         return read_answer(DeadLetter.from_json, body, is_secret=True)
 
     def replay(self, letter_id: str) -> Replay:
-        """Gives the job of the letter another budget of attempts, the first of them now.
+        """Replays a dead letter: gives its job another budget of attempts, the first of them now.
 
         Raises ApiProblem: 409 with code `not_replayable`, `payload_gone` or `job_not_failed`, 404 for no such letter.
         """
@@ -42,11 +42,11 @@ class DeadLetters:
         )
 
     def purge(self, letter_id: str) -> None:
-        """Forgets the letter and the payload that it has kept. Once it is gone, purging it again is no error."""
+        """Purges a dead letter and the payload that only it needs. Purging it again is not an error."""
         self._call("DELETE", _path_of(letter_id), repeatable=True)
 
     def count(self, matching: DeadLetterFilter) -> Matches:
-        """How many letters match, and the newest of them; nothing changes."""
+        """Counts the matching dead letters, and returns the newest of them. Changes nothing."""
         count, newest = 0, []
         for page in self._parts("purge", {**matching.as_json(), "dry_run": True}):
             count += read_answer(lambda answer: int(answer["matched"]), page)
@@ -60,7 +60,7 @@ class DeadLetters:
         rate: float | None = None,
         on_progress: Callable[[Part], None] | None = None,
     ) -> Part:
-        """Replays all that match, newest first, and with a rate so many a second, at most 12 hours ahead.
+        """Replays all matching dead letters, newest first; with a rate, so many per second, at most 12 hours ahead.
 
         One request after the other; `on_progress` is called with what each of them did. Repeating it replays nothing
         twice.
@@ -68,7 +68,7 @@ class DeadLetters:
         return self._work("replay", without_none({**matching.as_json(), "rate": rate}), on_progress)
 
     def purge_many(self, matching: DeadLetterFilter, *, on_progress: Callable[[Part], None] | None = None) -> Part:
-        """Forgets all that match; as `replay_many`."""
+        """Purges all matching dead letters; otherwise like `replay_many`."""
         return self._work("purge", matching.as_json(), on_progress)
 
     def _work(self, verb: str, body: dict[str, Any], on_progress: Callable[[Part], None] | None) -> Part:

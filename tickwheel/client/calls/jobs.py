@@ -1,4 +1,4 @@
-"""The calls about a job that was submitted: what its owner changes, and what its target reports."""
+"""Operations on a submitted job, for its owner and for its target."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from tickwheel.errors import FieldProblem, InvalidJob
 
 @dataclass(frozen=True, kw_only=True)
 class Waiting(Answer):
-    """A job that waits until `due_at`. `moved_from` is the id that was asked for, where it goes on under another."""
+    """A job that waits until `due_at`. `moved_from` is the requested id, if the job continues under another."""
 
     id: str
     tenant: str
@@ -25,7 +25,7 @@ class Waiting(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation(Answer):
-    """Why a job has not run yet, or what became of it: `reason` for programs, `detail` for people."""
+    """Why a job has not run yet, or how it ended: `reason` as a code, `detail` in words."""
 
     id: str
     state: str
@@ -37,7 +37,7 @@ class Explanation(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Heartbeat(Answer):
-    """The attempt goes on until `lease_until`. `cancelled`: stop, and then complete or fail the job."""
+    """The attempt has a lease until `lease_until`. `cancelled`: stop, and then complete or fail the job."""
 
     id: str
     state: str
@@ -60,11 +60,11 @@ class JobCalls(ABC):
     """
 
     def run_now(self, job_id: str) -> Waiting:
-        """Lets a job in the far ring, or its next attempt, run at once; it keeps its id."""
+        """Runs a job in the far ring, or its next attempt, now. It keeps its id."""
         return read_answer(Waiting.from_json, self._call("POST", f"{path_of(job_id)}:run-now", repeatable=True))
 
     def reschedule(self, job_id: str, *, run_at: datetime | None = None, delay: timedelta | None = None) -> Waiting:
-        """Gives a job that waits in the far ring another time; it goes on under a new id, and answers to the old one.
+        """Reschedules a job in the far ring. It continues under a new id; the old id stays valid.
 
         One of `run_at`, which is aware, and `delay`. Raises InvalidJob.
         """
@@ -76,16 +76,16 @@ class JobCalls(ABC):
         return self.edit(job_id, said({"run_at": run_at, "delay": delay}))
 
     def edit(self, job_id: str, changes: Mapping[str, Any]) -> Waiting:
-        """Changes parts of a job that waits: an RFC 7396 merge patch of its JSON, where None gives a field its usual value."""
+        """Updates a waiting job with a merge patch of its JSON (RFC 7396). None resets a field to its default."""
         body = self._call("PATCH", path_of(job_id), content=encode(changes), repeatable=True)
         return read_answer(Waiting.from_json, body)
 
     def explain(self, job_id: str) -> Explanation:
-        """Why the job has not run yet, or what became of it."""
+        """Explains why a job has not run yet, or how it ended."""
         return read_answer(Explanation.from_json, self._call("GET", f"{path_of(job_id)}/explain", repeatable=True))
 
     def heartbeat(self, job_id: str, *, fence: int, lease: timedelta | None = None) -> Heartbeat:
-        """Extends the lease of an attempt whose target answered 202. lease: the time until the next heartbeat, at most.
+        """Renews the lease of an attempt whose target answered 202. lease: the longest time until the next heartbeat.
 
         The lease is 1 s to 12 h, and without one the timeout of the job and 5 s. ApiProblem (409) with the code
         `stale_fence` or `already_settled`: the attempt is over, so stop.
@@ -94,7 +94,7 @@ class JobCalls(ABC):
         return read_answer(Heartbeat.from_json, self._tell(job_id, "heartbeat", asked))
 
     def complete(self, job_id: str, *, fence: int, result: Any = None) -> Ended:
-        """Tells that the target of an attempt has taken the job, with any JSON as its result."""
+        """Completes an attempt: reports that its target has succeeded, with any JSON as its result."""
         asked = without_none({"fence": fence, "result": result})
         return read_answer(Ended.from_json, self._tell(job_id, "complete", asked))
 
@@ -107,7 +107,7 @@ class JobCalls(ABC):
         permanent: bool = False,
         retry_after: timedelta | None = None,
     ) -> Ended:
-        """Tells that the target of an attempt has failed: the job is tried again as its policy says, unless `permanent`."""
+        """Fails an attempt: reports that its target has failed. The job is retried according to its policy, unless `permanent`."""
         asked = said({"fence": fence, "error": error, "permanent": permanent or None, "retry_after": retry_after})
         return read_answer(Ended.from_json, self._tell(job_id, "fail", asked))
 

@@ -1,4 +1,4 @@
-"""The calls about many jobs at once, as `client.operations`.
+"""Operations on many jobs at once, as `client.operations`.
 
 All of them are sent again by themselves when an answer was lost: what starts an operation carries an idempotency key, with
 which a repeat is the same operation.
@@ -35,7 +35,7 @@ class Download(Protocol):
 
 
 class Operations:
-    """Starts, shows and stops operations. Every call raises ApiProblem when the scheduler refuses, and Unreachable.
+    """Starts, gets and stops operations. Every call raises ApiProblem if the scheduler refuses it, and Unreachable.
 
     What starts one returns at once: `wait` follows it to its end. With `dry_run` the jobs are counted, the first of them
     shown, and nothing changes. The same `idempotency_key` again answers with the same operation.
@@ -47,7 +47,7 @@ class Operations:
         self._sleep = sleep
 
     def cancel(self, matching: JobFilter, *, dry_run: bool = False, idempotency_key: str | None = None) -> Operation:
-        """Cancels all that match. A job that is running goes on, and is not tried again."""
+        """Cancels all matching jobs. A running attempt continues, and is not retried."""
         return self._start({**matching.as_json(), "action": "cancel"}, dry_run, idempotency_key)
 
     def reschedule(
@@ -60,7 +60,7 @@ class Operations:
         dry_run: bool = False,
         idempotency_key: str | None = None,
     ) -> Operation:
-        """Gives all that match another time: so much later, or earlier; or from an instant on, spread over a while.
+        """Reschedules all matching jobs: later or earlier by a duration; or to an instant, optionally spread from it on.
 
         One of `by` and `to`, which is aware; `spread` goes with `to`. Raises InvalidRequest.
         """
@@ -84,29 +84,29 @@ class Operations:
         dry_run: bool = False,
         idempotency_key: str | None = None,
     ) -> Operation:
-        """Lets all that match run now, so many a second: 50, where it is not said."""
+        """Runs all matching jobs now, at a rate per second. Default: 50."""
         body = without_none({**matching.as_json(), "action": "run_now", "rate": rate})
         return self._start(body, dry_run, idempotency_key)
 
     def export(self, matching: JobFilter, *, dry_run: bool = False, idempotency_key: str | None = None) -> Operation:
-        """Writes all that match, with their payloads, to files that `download` fetches for 7 days."""
+        """Exports all matching jobs, with their payloads, to files that `download` can fetch for 7 days."""
         return self._start({**matching.as_json(), "action": "export"}, dry_run, idempotency_key)
 
     def get(self, operation_id: str, *, tenant: str) -> Operation:
-        """The operation as it stands; ApiProblem (404) where the tenant has none of that id (any more)."""
+        """Gets an operation. Raises ApiProblem (404) if the tenant has none with this id, or no longer."""
         return self._read(self._call("GET", _path_of(operation_id, tenant), repeatable=True))
 
     def list(self, *, tenant: str, page_size: int = 100) -> Iterator[Operation]:
-        """The tenant's operations in the order of their ids, which are random; a request for each page."""
+        """Lists the operations of a tenant in the order of their ids, which are random; one request per page."""
         return listed(self._call, _PATH, "operations", Operation, tenant=tenant, limit=page_size)
 
     def stop(self, operation_id: str, *, tenant: str) -> Operation:
-        """Lets it end at its next step; what it has done stays done. Nothing happens to what is over."""
+        """Stops an operation at its next step. Changes already made are kept. An operation that has ended is not changed."""
         path = f"{_path_of(operation_id, tenant)}:stop"
         return self._read(self._call("POST", path, repeatable=True, content=b"{}"))
 
     def wait(self, operation: Operation, *, on_progress: Callable[[Operation], None] | None = None) -> Operation:
-        """The operation at its end: done, stopped or failed. `on_progress` is called with each look at it."""
+        """Waits for the end of an operation: done, stopped or failed. `on_progress` is called with each status."""
         pause = _FIRST_POLL
         while True:
             if on_progress is not None:
@@ -118,7 +118,7 @@ class Operations:
             operation = self.get(operation.id, tenant=operation.tenant)
 
     def download(self, operation: Operation, file: Path) -> int:
-        """Writes the jobs of an export that is done to a file, a JSON object a line; how many.
+        """Writes the jobs of a finished export to a file, one JSON object per line. Returns their number.
 
         The file appears when it is whole. Raises InvalidRequest for any other operation, and OSError.
         """

@@ -1,4 +1,4 @@
-"""The calls about schedules, as `client.schedules`.
+"""Operations on schedules, as `client.schedules`.
 
 All of them are sent again by themselves when an answer was lost: putting, changing and asking twice is the same as once,
 and what starts jobs carries an idempotency key, with which a repeat is the same run.
@@ -24,13 +24,13 @@ _PATH = "/v1/schedules"
 
 
 class Schedules:
-    """Puts, changes and asks for schedules. Every call raises ApiProblem when the scheduler refuses, and Unreachable."""
+    """Creates, updates, gets and runs schedules. Every call raises ApiProblem if the scheduler refuses it, and Unreachable."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
 
     def put(self, schedule: NewSchedule) -> Schedule:
-        """Creates the schedule, or replaces the one of that id; the same definition again changes nothing."""
+        """Creates or replaces a schedule. The same definition again changes nothing."""
         return read_answer(Schedule.from_json, self._ask("PUT", schedule.id, schedule.tenant, schedule.as_json()))
 
     def put_many(
@@ -40,7 +40,7 @@ class Schedules:
         threads: int = 8,
         on_progress: Callable[[Put], None] | None = None,
     ) -> Sequence[Put]:
-        """Puts any number of schedules, a request each and some at a time; one result each, in order.
+        """Creates or replaces any number of schedules, with one request each and several at a time; one result each, in order.
 
         None raises: each result is Stored or NotStored. `on_progress` is called with each result as it comes, on the
         thread that called this.
@@ -58,11 +58,11 @@ class Schedules:
             return [future.result() for future in futures]
 
     def patch(self, schedule_id: str, *, tenant: str, changes: Mapping[str, Any]) -> Schedule:
-        """Changes parts of a definition: an RFC 7396 merge patch of its JSON, where None removes a field."""
+        """Updates a definition with a merge patch of its JSON (RFC 7396). None removes a field."""
         return read_answer(Schedule.from_json, self._ask("PATCH", schedule_id, tenant, changes))
 
     def compare(self, schedule: NewSchedule, *, count: int = 10) -> Difference:
-        """The next fires before and after `put`, which is not done."""
+        """Previews the next fires before and after `put`. Changes nothing."""
         query = {"dry_run": "true", "count": count}
         return read_answer(
             Difference.from_json, self._ask("PUT", schedule.id, schedule.tenant, schedule.as_json(), **query)
@@ -71,34 +71,34 @@ class Schedules:
     def compare_patch(
         self, schedule_id: str, *, tenant: str, changes: Mapping[str, Any], count: int = 10
     ) -> Difference:
-        """The next fires before and after `patch`, which is not done."""
+        """Previews the next fires before and after `patch`. Changes nothing."""
         query = {"dry_run": "true", "count": count}
         return read_answer(Difference.from_json, self._ask("PATCH", schedule_id, tenant, changes, **query))
 
     def get(self, schedule_id: str, *, tenant: str) -> Schedule:
-        """The schedule as it stands, with its last runs; ApiProblem (404) where the tenant has none of that id."""
+        """Gets a schedule with its last runs. Raises ApiProblem (404) if the tenant has none with this id."""
         return read_answer(Schedule.from_json, self._ask("GET", schedule_id, tenant))
 
     def list(self, *, tenant: str, page_size: int = 100) -> Iterator[Schedule]:
-        """The tenant's schedules in the order of their ids, without runs; a request for each page."""
+        """Lists the schedules of a tenant in the order of their ids, without runs; one request per page."""
         return listed(self._call, _PATH, "schedules", Schedule, tenant=tenant, limit=page_size)
 
     def delete(self, schedule_id: str, *, tenant: str) -> None:
-        """Removes the schedule: nothing of it fires any more. Once it is gone, deleting it again is no error."""
+        """Deletes a schedule: it no longer fires. Deleting it again is not an error."""
         self._ask("DELETE", schedule_id, tenant)
 
     def pause(self, schedule_id: str, *, tenant: str, note: str = "") -> Schedule:
-        """Stops the schedule until it is resumed; what it misses meanwhile is not caught up."""
+        """Pauses a schedule. Fires that it misses while paused are not run later."""
         return read_answer(Schedule.from_json, self._ask("POST", schedule_id, tenant, {"note": note}, verb="pause"))
 
     def resume(self, schedule_id: str, *, tenant: str, note: str = "") -> Schedule:
-        """Lets the schedule go on from now."""
+        """Resumes a paused schedule, starting from now."""
         return read_answer(Schedule.from_json, self._ask("POST", schedule_id, tenant, {"note": note}, verb="resume"))
 
     def trigger(
         self, schedule_id: str, *, tenant: str, overlap: Overlap | None = None, idempotency_key: str | None = None
     ) -> str:
-        """Runs the schedule once, now, also while it is paused; the id of the job.
+        """Triggers one run of a schedule now, even while it is paused. Returns the id of the job.
 
         The same key again is the same run; without one, each call is a run of its own.
         """
@@ -121,7 +121,7 @@ class Schedules:
         after: str | None = None,
         idempotency_key: str | None = None,
     ) -> Backfill:
-        """Runs the fires from `start` up to `end`, both in the past and aware, so many a minute from now on.
+        """Backfills a schedule: runs its fires from `start` to `end`, both in the past and aware, at a rate per minute from now on.
 
         As many come in as the tenant may hand in now; `after`, the `next` of the answer before, goes on behind them at the
         same pace. The same key again is the same backfill. With `dry_run` nothing runs, and the answer says what would.
@@ -134,7 +134,7 @@ class Schedules:
     def preview(
         self, schedule_id: str, *, tenant: str, count: int = 10, after: datetime | None = None
     ) -> Sequence[Fire]:
-        """The next fires, at most 100, from now or from an aware instant on; a request for as many as are found at once."""
+        """Previews the next fires, at most 100, from now or from an aware instant on. Sends further requests if necessary."""
         found: list[Fire] = []
         goes_on_after = after and format_instant(after)
         while True:
@@ -154,7 +154,7 @@ class Schedules:
         spread: timedelta | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> Sequence[FireCount]:
-        """The fires of each schedule by the minute, from `start` or now on; in order, in requests for up to 100 of them.
+        """Counts the fires of each schedule in each minute, from `start` or now on; in order, up to 100 schedules per request.
 
         spread: as if those had it that have none of their own. `on_progress` is called with how many were counted.
         """
@@ -173,7 +173,7 @@ class Schedules:
         spread: timedelta | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> Sequence[FireCount]:
-        """As `count_fires`, for the active schedules of a tenant."""
+        """Like `count_fires`, for the active schedules of a tenant."""
         return self._count_all({"tenant": tenant}, start, hours, spread, on_progress)
 
     def _count_all(

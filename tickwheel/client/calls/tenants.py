@@ -1,4 +1,4 @@
-"""The calls about tenants, as `client.tenants`; all but `get` and `usage` are for operators.
+"""Operations on tenants, as `client.tenants`. All except `get` and `usage` are for operators.
 
 A change is retried when its answer was lost, unless it names the version that it changes: then the repeat
 would be refused where the first request was applied.
@@ -20,7 +20,7 @@ _PARTS = ("plan", "limits", "principals", "note")
 
 
 class Tenants:
-    """Shows and changes tenants. Every call raises ApiProblem when the scheduler refuses, and Unreachable.
+    """Gets and updates tenants. Every call raises ApiProblem if the scheduler refuses it, and Unreachable.
 
     version: the one that is changed; ApiProblem (409 `tenant_changed`) where it is another by now.
     """
@@ -29,15 +29,15 @@ class Tenants:
         self._call = call
 
     def get(self, tenant: str) -> Tenant:
-        """Any tenant as it stands; one that was never changed has what everybody has."""
+        """Gets a tenant. One that was never changed has the default settings."""
         return read_answer(Tenant.from_json, self._call("GET", _path_of(tenant), repeatable=True))
 
     def list(self, *, page_size: int = 100) -> Iterator[Tenant]:
-        """The tenants that were ever changed, in the order of their ids; a request for each page."""
+        """Lists the tenants that have settings of their own, in the order of their ids; one request per page."""
         return listed(self._call, _PATH, "tenants", Tenant, limit=page_size)
 
     def usage(self, tenant: str, *, first: date | None = None, last: date | None = None) -> Usage:
-        """What it has used on these UTC days, both included, approximately: by default 30 days until today, 400 at most."""
+        """Gets the approximate usage of a tenant on these UTC days, both inclusive: by default 30 days until today, at most 400."""
         query = urlencode(
             {name: day.isoformat() for name, day in (("from", first), ("until", last)) if day is not None}
         )
@@ -54,7 +54,7 @@ class Tenants:
         note: str = "",
         version: int | None = None,
     ) -> Tenant:
-        """Replaces all but the status: what is not said has its usual value. A deleted tenant is there again."""
+        """Creates or replaces the settings of a tenant. Omitted settings have their defaults. Re-creates a deleted tenant."""
         body = without_none({"plan": plan, "limits": dict(limits or {}), "principals": list(principals), "note": note})
         return self._change("PUT", _path_of(tenant), body, version)
 
@@ -69,7 +69,7 @@ class Tenants:
         unset: Sequence[str] = (),
         version: int | None = None,
     ) -> Tenant:
-        """Changes the given fields, and keeps the rest; `principals` replaces the current ones.
+        """Updates the given settings of a tenant. `principals` replaces the current ones.
 
         unset: names of limits that are to be its plan's again; or plan, limits, principals, note: its usual one. Raises
         InvalidRequest for a name that is none, or that is set at the same time.
@@ -100,19 +100,19 @@ class Tenants:
         return self._change("PATCH", _path_of(tenant), body, version)
 
     def pause(self, tenant: str, *, note: str = "", version: int | None = None) -> Tenant:
-        """Lets nothing of it be promoted or called until it is resumed."""
+        """Pauses a tenant: none of its jobs is promoted or called until it is resumed."""
         return self._turn(tenant, "pause", note, version)
 
     def resume(self, tenant: str, *, note: str = "", version: int | None = None) -> Tenant:
-        """Lets it go on, paused or draining."""
+        """Resumes a paused or draining tenant."""
         return self._turn(tenant, "resume", note, version)
 
     def drain(self, tenant: str, *, note: str = "", version: int | None = None) -> Tenant:
-        """Takes nothing in for it any more; what it has runs."""
+        """Drains a tenant: accepts nothing new for it, and runs its existing jobs."""
         return self._turn(tenant, "drain", note, version)
 
     def delete(self, tenant: str, *, confirm: str, ledger: Literal["scan", "ttl"] = "scan") -> Tenant:
-        """Begins to delete it with all that there is of it; asked again, it goes on as it was begun.
+        """Starts the deletion of a tenant and all its data. Repeated, it continues the same deletion.
 
         Nothing of it is taken in anywhere from the answer's `in_effect_by` on.
 
@@ -131,7 +131,7 @@ class Tenants:
 
 
 def turn_stage(call: Call, verb: str, *, note: str, version: int | None) -> StageStatus:
-    """Pauses everybody, or ends that."""
+    """Pauses or resumes the stage."""
     return read_answer(StageStatus.from_json, changed(call, "POST", f"/v1/{verb}", {"note": note}, version))
 
 

@@ -11,7 +11,7 @@ from functions.domain.errors import InvalidSchedule
 from functions.domain.instants import SECOND, format_duration
 from functions.domain.schedules.cron import as_json, parse_cron
 from functions.domain.schedules.cron_checks import check_new_cron
-from functions.domain.schedules.schedule import MAX_INTERVAL, Fold, Gap
+from functions.domain.schedules.rules import MAX_INTERVAL, Fold, Gap
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functions.domain.instants import LATEST
 from functions.domain.schedules.dialects.dialect import Dialect, of_interval
 from functions.domain.schedules.dialects.fields import FIRST_YEAR, translated
-from functions.domain.schedules.schedule import Fold, Gap
+from functions.domain.schedules.rules import Fold, Gap
 from functions.domain.schedules.zones import instants_of, zone_of
 
 _CALL = re.compile(r"(cron|rate|at)\s*\((.*)\)", re.ASCII | re.DOTALL | re.IGNORECASE)

@@ -11,7 +11,7 @@ from functions.domain.instants import LATEST
 from functions.domain.schedules.cron import MONTHS, WEEKDAYS, parse_cron
 from functions.domain.schedules.cron_checks import check_new_cron
 from functions.domain.schedules.dialects.dialect import Dialect, on_the_clock
-from functions.domain.schedules.schedule import Fold, Gap
+from functions.domain.schedules.rules import Fold, Gap
 from functions.domain.schedules.zones import zone_of
 
 FIRST_YEAR = 1970

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 
-from functions.domain.instants import format_duration
+from functions.domain.instants import HOUR, MINUTE, format_duration
 from functions.domain.schedules.dialects.dialect import Dialect, is_read
 
 _HOURS_OF_A_DAY = 24
@@ -29,9 +29,9 @@ def read_jenkins(text: str, timezone: str) -> Dialect | None:
     spread: timedelta | None
     if hour is not None:
         fields[0] = "0"
-        fields[1], spread = _hashed(hour, _HOURS_OF_A_DAY, timedelta(hours=1))
+        fields[1], spread = _hashed(hour, _HOURS_OF_A_DAY, HOUR)
     else:
-        fields[0], spread = _hashed(minute, _MINUTES_OF_AN_HOUR, timedelta(minutes=1))
+        fields[0], spread = _hashed(minute, _MINUTES_OF_AN_HOUR, MINUTE)
     if spread is None or not is_read(" ".join(fields)):
         return unknown
     return Dialect(name, {"": {"cron": " ".join(fields), "spread": format_duration(spread)}})

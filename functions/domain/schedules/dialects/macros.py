@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from functions.domain.instants import format_duration
 from functions.domain.schedules.dialects.dialect import Dialect, of_interval
-from functions.domain.schedules.schedule import MAX_INTERVAL
+from functions.domain.schedules.rules import MAX_INTERVAL
 
 _GO_TIME = r"(?:[0-9]+(?:\.[0-9]+)?(?:ns|us|µs|ms|[smhd]))+"
 _EVERY = re.compile(rf"@every\s+({_GO_TIME})(?:/({_GO_TIME}))?")

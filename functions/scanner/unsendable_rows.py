@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from functions.domain.far_ring.timer_key import owner_of
@@ -21,8 +21,8 @@ from functions.services.jobs.ends import Ends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowBurier:
-    """Buries rows. token: a fresh owner token."""
+class UnsendableRows:
+    """Keeps the dead letters. token: a fresh owner token."""
 
     clock: Clock
     ledger: Ledger
@@ -31,18 +31,21 @@ class RowBurier:
     journal: Journal
     token: Callable[[], str]
 
-    def bury(self, row: StoredTimer, fault: str) -> bool:
-        """Whether there is an end to count: of a job that has ended before there is none."""
+    def keep_unreadable(self, rows: Iterable[StoredTimer]) -> int:
+        """Keep those that hold neither a timer nor an alarm; how many there are."""
+        return sum(self.keep(row, row.fault) for row in rows if row.timer is None and row.alarm is None)
+
+    def keep(self, row: StoredTimer, fault: str) -> bool:
+        """Whether there is an end to count: there is none for a job that has ended before."""
         error = f"could not be promoted: {fault}"
         if row.timer is None:
             self._keep_undecodable(row, error)
             return True
-        return self._bury_timer(row.timer, row, Failed(error, NOT_PROMOTED))
+        return self._keep_timer(row.timer, row, Failed(error, NOT_PROMOTED))
 
-    def _bury_timer(self, timer: Timer, row: StoredTimer, failure: Failed) -> bool:
+    def _keep_timer(self, timer: Timer, row: StoredTimer, failure: Failed) -> bool:
         """False where nothing has ended: its job had before, or a worker has had this attempt by another message."""
-        job, seen = timer.job, None
-        owner = self.token()
+        job, seen, owner = timer.job, None, self.token()
         if job.is_ledgered:
             seen = self.ledger.get(job.key)
             if not may_claim(seen, attempt=timer.attempt, due_at=timer.due_at, owner=owner):
@@ -56,7 +59,7 @@ class RowBurier:
         tenant, identity = owner_of(row.key)
         letter = DeadLetter(
             tenant=tenant,
-            # Of what Tickwheel did not write it is the whole key, and that of the dead letter needs room for more.
+            # It is the whole key of what Tickwheel did not write, and that of the dead letter needs room for more.
             identity=cut(identity, DEAD_LETTER_IDENTITY),
             dead_at=self.clock.now(),
             error=error,

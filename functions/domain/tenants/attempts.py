@@ -1,13 +1,16 @@
-"""What a tenant's status means for an attempt that is about to be claimed."""
+"""What the status of a tenant means for an attempt: whether it may be claimed, and whether it began late."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from functions.domain.jobs.job import Timer
+from functions.domain.jobs.job import Priority, Timer
 from functions.domain.jobs.occurrence import Occurrence
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.domain.wheel import FAR_MARGIN, Wheel
+
+LAG_OBJECTIVE = timedelta(seconds=2)
+"""How long after its time an attempt may begin, unless a stage says otherwise."""
 
 
 def paused_until(timer: Timer, *, now: datetime, wheel: Wheel, jitter: float) -> datetime:
@@ -30,3 +33,15 @@ def comes_too_late(occurrence: Occurrence, plan: TenantPlan) -> bool:
     """Whether a fire lies after its tenant was closed: what was taken in before that comes to its end."""
     is_draining = plan.status is TenantStatus.DRAINING
     return is_draining and plan.changed_at is not None and occurrence.fire_at >= plan.changed_at
+
+
+def is_late(timer: Timer, plan: TenantPlan, *, started_at: datetime, objective: timedelta) -> bool | None:
+    """Whether it began more than the objective after the wheel was to let go of it; None where nothing was promised.
+
+    Nothing is promised to `low`, which waits first by design, nor to what came due before its tenant's status changed
+    last: it may have been paused. What a cap holds back is measured from its booking.
+    """
+    changes = [instant for instant in (plan.changed_at, plan.stage_resumed_at) if instant is not None]
+    if timer.job.priority is Priority.LOW or any(timer.due_at < instant for instant in changes):
+        return None
+    return started_at - timer.wakes_at > objective
