@@ -31,7 +31,7 @@ _LACKS = (
     "quota_unknown",
     "breaker_unknown",
     "usage_not_written",
-    "seat_not_given_back",
+    "permit_not_given_back",
     "job_returned",
 )
 

@@ -16,7 +16,7 @@ from functions.api.dead_letters.purge import Purger
 from functions.api.jobs.explain import Explainer
 from functions.api.jobs.find import Finder
 from functions.api.jobs.known_ids import KnownIds
-from functions.api.jobs.report_outcome import Finisher
+from functions.api.jobs.report_outcome import OutcomeReports
 from functions.api.jobs.submit import Accepted, Submitter
 from functions.dead_letters.dead_message import DeadMessageHandler
 from functions.domain.errors import TickwheelError
@@ -264,8 +264,8 @@ class World:
     def known_ids(self) -> KnownIds:
         return self.build(KnownIds)
 
-    def finisher(self, **given: Any) -> Finisher:
-        return self.build(Finisher, **given)
+    def outcome_reports(self, **given: Any) -> OutcomeReports:
+        return self.build(OutcomeReports, **given)
 
     def explainer(self) -> Explainer:
         return self.build(Explainer, special={"finder": self.finder(), "breakers": self.breaker_store})

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from functions.api.dead_letters.replay import Replayer
-from functions.api.jobs.report_outcome import Finisher
+from functions.api.jobs.report_outcome import OutcomeReports
 from functions.api.operations.manager import Asked
 from functions.domain.dead_letters.dead_letter_id import DeadLetterId
 from functions.domain.errors import AlreadySettled, JobNotFound, StaleFence
@@ -114,10 +114,12 @@ class Owning(World):
         self.acts[Act.LATER_ENDS] += 1
         return super().heartbeat(run, lease, conditions)
 
-    def _finish(self, kind: str, run: Run, ask: Callable[[Finisher, Process], Any], conditions: Conditions) -> Process:
-        def is_answered(finisher: Finisher, process: Process) -> None:
+    def _finish(
+        self, kind: str, run: Run, ask: Callable[[OutcomeReports, Process], Any], conditions: Conditions
+    ) -> Process:
+        def is_answered(outcome_reports: OutcomeReports, process: Process) -> None:
             try:
-                ask(finisher, process)
+                ask(outcome_reports, process)
             except (StaleFence, AlreadySettled, JobNotFound):
                 self.record.heard(run)
                 raise

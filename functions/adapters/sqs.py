@@ -132,10 +132,10 @@ def _origin(timer: Timer, ring: Ring) -> dict[str, Any]:
     """
     if ring is not Ring.FAR:
         return {}
-    said: dict[str, Any] = {"MessageAttributes": {_RING: _text(ring)}}
+    given: dict[str, Any] = {"MessageAttributes": {_RING: _text(ring)}}
     if timer.job.trace is not None:
-        said["MessageSystemAttributes"] = {"AWSTraceHeader": _text(timer.job.trace.xray)}
-    return said
+        given["MessageSystemAttributes"] = {"AWSTraceHeader": _text(timer.job.trace.xray)}
+    return given
 
 
 def _text(value: str) -> dict[str, str]:

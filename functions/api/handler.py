@@ -33,7 +33,7 @@ from functions.api.jobs.explain import Explainer
 from functions.api.jobs.find import Finder
 from functions.api.jobs.intake import Intake
 from functions.api.jobs.known_ids import KnownIds
-from functions.api.jobs.report_outcome import Finisher
+from functions.api.jobs.report_outcome import OutcomeReports
 from functions.api.jobs.routes import JobServices
 from functions.api.jobs.routes import routes as job_routes
 from functions.api.jobs.submit import Submitter
@@ -74,7 +74,7 @@ wiring = Wiring(
         "admission": Admission,
         "asked": AskedFires,
         "finder": DeadLetterFinder,
-        "finisher": Finisher,
+        "outcome_reports": OutcomeReports,
         "gate": Gate,
         "intake": Intake,
         "known": KnownIds,
@@ -145,10 +145,10 @@ SERVICES: tuple[tuple[Routes, Any], ...] = (
 """What answers the routes of each resource."""
 
 app = APIGatewayHttpResolver()
-guard = wiring.build(AccessCheck, operators=settings.OPERATORS, tenant_claim=settings.JWT_TENANT_CLAIM)
+access_check = wiring.build(AccessCheck, operators=settings.OPERATORS, tenant_claim=settings.JWT_TENANT_CLAIM)
 read_rates = wiring.build(ReadRates)
 for routes, services in SERVICES:
-    serve(app, routes, services, checks=(guard.check, read_rates.check))
+    serve(app, routes, services, checks=(access_check.check, read_rates.check))
 
 
 @app.exception_handler([ValidationError, Misshapen, TickwheelError])

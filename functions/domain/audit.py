@@ -252,12 +252,12 @@ def packed(lines: Sequence[str]) -> Iterator[Record]:
 
 
 def _line(values: Mapping[str, Any]) -> str:
-    said = {
+    given = {
         name: value[:_LONGEST_TEXT] if isinstance(value, str) and name not in ("before", "after") else value
         for name, value in values.items()
         if value is not None
     }
-    return json.dumps({"v": VERSION, **said}, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps({"v": VERSION, **given}, separators=(",", ":"), ensure_ascii=False)
 
 
 def _text(values: Mapping[str, Any] | None) -> str | None:

@@ -62,8 +62,8 @@ KEYS: Mapping[str, str] = {
     "lag_ms": "milliseconds after the job was due",
     "lags": "by priority: seconds that the scanners are behind",
     "left": "shards that another process held: rewind them again",
-    "letter": "the id of a dead letter",
-    "letters": "ids of dead letters",
+    "dead_letter": "the id of a dead letter",
+    "dead_letters": "ids of dead letters",
     "lines": "lines of the audit trail, as they would have been sent",
     "matched": "number of matches",
     "message_id": "the id of the message in SQS",
@@ -131,7 +131,7 @@ EVENTS: Mapping[str, Shape] = {
     "straggler": Shape("the bucket audit sent a timer that had not been promoted", ("job_id", "attempt", "fault")),
     "job_forgotten": Shape("a job of a deleted tenant was dropped", ("job_id", "tenant")),
     "message_undecodable": Shape(
-        "a message that Tickwheel did not write became a dead letter", ("message_id", "letter")
+        "a message that Tickwheel did not write became a dead letter", ("message_id", "dead_letter")
     ),
     "not_buried": Shape(
         "a dead message could not be written as a dead letter; it will be received again", ("message_id", "error")
@@ -173,15 +173,15 @@ EVENTS: Mapping[str, Shape] = {
     "job_moved": Shape("a caller changed the time or the content of a job", ("job_id", "moved_to", "caller")),
     "dead_letters_replayed": Shape(
         "dead letters were replayed",
-        ("caller", "tenant", "matched", "replayed", "already_replayed", "failed", "letters"),
+        ("caller", "tenant", "matched", "replayed", "already_replayed", "failed", "dead_letters"),
         ("filter",),
     ),
     "dead_letters_purged": Shape(
-        "dead letters were purged", ("caller", "tenant", "matched", "purged", "failed", "letters"), ("filter",)
+        "dead letters were purged", ("caller", "tenant", "matched", "purged", "failed", "dead_letters"), ("filter",)
     ),
-    "replay_failed": Shape("a store failed while a dead letter was replayed", ("letter", "error")),
-    "purge_failed": Shape("a store failed while a dead letter was purged", ("letter", "error")),
-    "letter_stays": Shape("the dead letter of a replayed job could not be deleted", ("letter", "error")),
+    "replay_failed": Shape("a store failed while a dead letter was replayed", ("dead_letter", "error")),
+    "purge_failed": Shape("a store failed while a dead letter was purged", ("dead_letter", "error")),
+    "dead_letter_stays": Shape("the dead letter of a replayed job could not be deleted", ("dead_letter", "error")),
     "far_row_stays": Shape(
         "the far row of a replayed attempt could not be deleted after the attempt was placed", ("job_id", "error")
     ),
@@ -233,7 +233,7 @@ EVENTS: Mapping[str, Shape] = {
         "the audit stream did not accept these lines: load them from the log", ("reason", "lines")
     ),
     "usage_not_written": Shape("the usage of a tenant was not written", ("tenant", "error")),
-    "seat_not_given_back": Shape("a permit was not returned: it is free when its lease ends", ("tenant", "error")),
+    "permit_not_given_back": Shape("a permit was not returned: it is free when its lease ends", ("tenant", "error")),
     "breaker_opened": Shape(
         "a destination fails: its jobs are parked", ("tenant", "destination", "until", "error_class")
     ),

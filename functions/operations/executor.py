@@ -125,7 +125,7 @@ class _Turn:
     """One turn of an operation: what is recorded of it, and what has been done since.
 
     _fault: why the turn is over. _is_held: the next turn begins at the same page.
-    _is_throttled: its tenant hands in as much as it may, and will for longer than this turn: the rest waits for the next one.
+    _is_throttled: its tenant submits as much as it may, and will for longer than this turn: the rest waits for the next one.
     _done_before: jobs that it had been done to when the turn began.
     """
 

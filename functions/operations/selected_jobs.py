@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from functions.domain.operations.operation import Operation
-from functions.domain.operations.selection import has_more_rows, is_meant, waits
+from functions.domain.operations.selection import has_more_rows, is_selected, waits
 from functions.operations.apply_to_job import SelectedJob
 from functions.ports.clock import Clock
 from functions.ports.ledger import Ledger
@@ -27,7 +27,7 @@ class SelectedJobs:
         timers = [
             row.timer
             for row in rows
-            if row.timer is not None and is_meant(operation, row.timer, written_at=row.written_at, now=now)
+            if row.timer is not None and is_selected(operation, row.timer, written_at=row.written_at, now=now)
         ]
         ledgered = list(dict.fromkeys(timer.job.key for timer in timers if timer.job.is_ledgered))
         known = self.ledger.get_many(ledgered) if ledgered else {}

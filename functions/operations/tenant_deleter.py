@@ -17,7 +17,7 @@ from functions.domain.tenants.deletion import Deletion, begins_at
 from functions.domain.tenants.plan import Tenant, TenantStatus
 from functions.ports.clock import Clock
 from functions.ports.recorder import AuditTrail, Journal
-from functions.ports.tenants import DeletionStore, Remains, TenantStore
+from functions.ports.tenants import DeletionStore, TenantData, TenantStore
 
 LEASE = timedelta(minutes=2)
 """Prolonged by every step: a turn that dies holds its deletion no longer than this and SKEW."""
@@ -35,7 +35,7 @@ class TenantDeleter:
     longest: timedelta
     tenants: TenantStore
     deletions: DeletionStore
-    remains: Remains
+    tenant_data: TenantData
     journal: Journal
     token: Callable[[], str]
     audit: AuditTrail
@@ -78,7 +78,7 @@ class TenantDeleter:
         """Page by page; None while there is something left, or when somebody else has taken it."""
         recorded_at = self.clock.monotonic()
         while deletion.part is not None:
-            page = self.remains.sweep(deletion.tenant, deletion.part, after=deletion.after)
+            page = self.tenant_data.sweep(deletion.tenant, deletion.part, after=deletion.after)
             deletion = deletion.advanced(deleted=page.deleted, after=page.after)
             now = self.clock.monotonic()
             is_over = now >= ends_at and deletion.part is not None

@@ -138,7 +138,7 @@ class Swept:
     after: str | None
 
 
-class Remains(Protocol):
+class TenantData(Protocol):
     """All that is stored of tenants."""
 
     def sweep(self, tenant: str, part: DeletionStage, *, after: str) -> Swept:

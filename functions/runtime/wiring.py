@@ -13,7 +13,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from functions.adapters.dynamodb.tenant_data import StoredRemains
+from functions.adapters.dynamodb.tenant_data import StoredTenantData
 from functions.adapters.system_clock import SystemClock
 from functions.adapters.targets.address_check import AddressCheck
 from functions.adapters.targets.allowed import AllowedCaller
@@ -90,9 +90,9 @@ class Wiring(Adapters):
         return Trail(clock=self.clock, stream=self.audit_stream, journal=self.journal, identity=identity)
 
     @cached_property
-    def remains(self) -> StoredRemains:
+    def tenant_data(self) -> StoredTenantData:
         """All that is stored of tenants."""
-        return StoredRemains(
+        return StoredTenantData(
             s3=self._s3,
             bucket=self.setting("PAYLOAD_BUCKET"),
             timer_rows=self.table("TIMERS"),
@@ -110,8 +110,8 @@ class Wiring(Adapters):
     @cached_property
     def targets(self) -> AllowedCaller:
         """What jobs call."""
-        guard = AddressCheck(self.setting("ALLOWED_NETWORKS"))
-        caller = TargetCaller(self._handlers, clock=self.clock, guard=guard, keys=self.webhook_keys)
+        addresses = AddressCheck(self.setting("ALLOWED_NETWORKS"))
+        caller = TargetCaller(self._handlers, clock=self.clock, addresses=addresses, keys=self.webhook_keys)
         return AllowedCaller(caller, allowed=self.setting("ALLOWED_TARGETS"))
 
     def confirm(self) -> None:
@@ -190,7 +190,7 @@ _SAME = (
     "pulses",
     "rates",
     "ready",
-    "remains",
+    "tenant_data",
     "schedules",
     "shards",
     "targets",

@@ -106,7 +106,7 @@ class _ClassScan:
         return [name for name in order_from(self._turn, list(self._own)) if self._position_of(name).bucket < oldest]
 
     def _renew_page(self, name: str) -> bool:
-        """Whether all of it has been put anew."""
+        """Whether all of it has been written again."""
         at, page = self._position_of(name), self._page_of(name)
         mine = [row for row in page.rows if name != STREAM or self._is_of_stream(row)]
         renewed = self._parts.renewer.renew(mine)

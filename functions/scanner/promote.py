@@ -61,7 +61,7 @@ class Promoter:
 
         An alarm needs no booking: the fires that it places do.
         """
-        # Further than what is near is booked: a tenant that hands in all the time must not keep its own rows waiting.
+        # Further than what is near is booked: a tenant that submits all the time must not keep its own rows waiting.
         # And no further than a queue delays: what comes early is placed again, and would be held back without its booking.
         until = self.clock.now() + min(self.wheel.guard + self.wheel.bucket, MAX_DELAY)
         due_ats = [row.timer.due_at for row in rows if row.timer is not None]

@@ -87,7 +87,7 @@ class Tick:
         return now < self._ends_of(priority)
 
     def may_renew(self, priority: Priority) -> bool:
-        """Whether a class has time left for what is put anew: it leaves some for what goes out. Raises Stopped."""
+        """Whether a class has time left for what is written again: it leaves some for what goes out. Raises Stopped."""
         now = self.clock.monotonic()
         until = self._renews_until.setdefault(priority, now + RENEWING * (self._ends_of(priority) - now))
         return self.has_time(priority) and now < until

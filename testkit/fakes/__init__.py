@@ -7,7 +7,7 @@ from testkit.fakes.audit import InMemoryAuditStream, RecordingAudit
 from testkit.fakes.breakers import InMemoryBreakerStore
 from testkit.fakes.clock import FakeClock
 from testkit.fakes.dead_letters import InMemoryDeadLetters
-from testkit.fakes.deletions import InMemoryDeletionStore, InMemoryRemains
+from testkit.fakes.deletions import InMemoryDeletionStore, InMemoryTenantData
 from testkit.fakes.discarding import DiscardingAudit, DiscardingCounter
 from testkit.fakes.gate import OpenGate
 from testkit.fakes.journal import RecordingJournal
@@ -47,9 +47,9 @@ __all__ = [
     "InMemoryPulseStore",
     "InMemoryRateStore",
     "InMemoryReadyQueue",
-    "InMemoryRemains",
     "InMemoryScheduleStore",
     "InMemoryShardStore",
+    "InMemoryTenantData",
     "InMemoryTenantStore",
     "InMemoryTimerStore",
     "InMemoryUsageStore",

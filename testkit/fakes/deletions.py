@@ -53,7 +53,7 @@ class InMemoryDeletionStore:
         return self.rows[deletion.tenant]
 
 
-class InMemoryRemains:
+class InMemoryTenantData:
     """Things by tenant and part; pages of two. before: runs before each page is deleted."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from functions.api.dead_letters.replay import Replayer
-from functions.api.jobs.report_outcome import TARGET_FAILED, Finisher
+from functions.api.jobs.report_outcome import TARGET_FAILED, OutcomeReports
 from functions.domain.dead_letters.dead_letter_id import DeadLetterId
 from functions.domain.errors import AlreadySettled, JobNotFound, StaleFence
 from functions.domain.jobs.job import Job
@@ -31,8 +31,8 @@ class Controls(Host):
     def heartbeat(self, run: Run, lease: timedelta, conditions: Conditions = SMOOTHLY) -> Process:
         """A target says that it is at it."""
 
-        def ask(finisher: Finisher, process: Process) -> None:
-            row = finisher.heartbeat(parse_job_id(run.job_id), fence=run.fence, lease=lease)
+        def ask(outcome_reports: OutcomeReports, process: Process) -> None:
+            row = outcome_reports.heartbeat(parse_job_id(run.job_id), fence=run.fence, lease=lease)
             assert row.lease_until is not None
             self.promises.expect(row.fence == run.fence, f"a stale fence was heard: {run.job_id} with {run.fence}")
             run.lease_until = max(run.lease_until, row.lease_until)
@@ -42,8 +42,8 @@ class Controls(Host):
     def complete(self, run: Run, conditions: Conditions = SMOOTHLY) -> Process:
         """A target says that it is done."""
 
-        def ask(finisher: Finisher, process: Process) -> None:
-            finisher.complete(parse_job_id(run.job_id), fence=run.fence, result="1")
+        def ask(outcome_reports: OutcomeReports, process: Process) -> None:
+            outcome_reports.complete(parse_job_id(run.job_id), fence=run.fence, result="1")
             run.ended_at, run.is_success = self.clock.instant, True
             self.promises.completed(run)
 
@@ -52,10 +52,10 @@ class Controls(Host):
     def fail(self, run: Run, conditions: Conditions = SMOOTHLY, *, is_permanent: bool = False) -> Process:
         """A target says that it has failed."""
 
-        def ask(finisher: Finisher, process: Process) -> None:
+        def ask(outcome_reports: OutcomeReports, process: Process) -> None:
             self.promises.has_failed(run)
             failure = Failed("it said so", TARGET_FAILED, is_permanent=is_permanent)
-            finisher.fail(parse_job_id(run.job_id), fence=run.fence, failure=failure)
+            outcome_reports.fail(parse_job_id(run.job_id), fence=run.fence, failure=failure)
             run.ended_at = self.clock.instant
 
         return self._finish("fail", run, ask, conditions)
@@ -79,13 +79,15 @@ class Controls(Host):
         self.promises.replayed(letter_id)
         return self.begin(process, lambda: replayer.replay(letter_id, caller="operator"), conditions)
 
-    def _finish(self, kind: str, run: Run, ask: Callable[[Finisher, Process], Any], conditions: Conditions) -> Process:
+    def _finish(
+        self, kind: str, run: Run, ask: Callable[[OutcomeReports, Process], Any], conditions: Conditions
+    ) -> Process:
         process = self.process(kind, conditions, limit=REQUEST_LIMIT)
-        finisher = self.build(Finisher, process)
+        outcome_reports = self.build(OutcomeReports, process)
 
         def request() -> None:
             try:
-                ask(finisher, process)
+                ask(outcome_reports, process)
             except _IT_IS_OVER:
                 run.ended_at = run.ended_at or self.clock.instant
                 raise

@@ -144,7 +144,7 @@ class OperationPromises:
         """A turn has done something to the job of a far row: some operation must mean it."""
         key = timer.job.key
         put_at = self._put_at.get(key)
-        is_meant = any(
+        is_selected = any(
             asked.operation.wanted.tenant == timer.job.tenant
             and asked.operation.wanted.tag in ("", *timer.job.tags)
             and asked.operation.action is not OperationKind.EXPORT
@@ -152,7 +152,7 @@ class OperationPromises:
             and (put_at is None or put_at <= asked.asked_at + CLOCKS_DIFFER)
             for asked in self._asked.values()
         )
-        self._promises.expect(is_meant, f"no operation means it: {key}")
+        self._promises.expect(is_selected, f"no operation means it: {key}")
 
     def _meant(self, operation: Operation) -> dict[str, _Row]:
         found: dict[str, _Row] = {}
@@ -163,9 +163,9 @@ class OperationPromises:
                 timer = timer_of(record, owner_of(key)[0])
                 row = self._stores.ledger.rows.get(timer.job.key)
                 written_at = self._stores.timers.written[key]
-                is_meant = timer.job.tenant == operation.tenant and operation.wanted.matches(timer)
+                is_selected = timer.job.tenant == operation.tenant and operation.wanted.matches(timer)
                 is_over = row is not None and row.is_settled
-                if is_meant and not is_over and timer.job.is_ledgered and written_at <= operation.created_at:
+                if is_selected and not is_over and timer.job.is_ledgered and written_at <= operation.created_at:
                     found[timer.job.key] = _Row(timer, key, written_at)
         return found
 

@@ -61,7 +61,7 @@ def test_a_purged_dead_letter_is_gone_with_its_payload(stage: Stage):
 
     assert stage.letters() == []
     assert stage.s3.list_objects_v2(Bucket=BUCKET)["KeyCount"] == 0
-    assert call(stage, "GET", f"/{letter.letter_id}")[1]["code"] == "letter_not_found"
+    assert call(stage, "GET", f"/{letter.letter_id}")[1]["code"] == "dead_letter_not_found"
 
 
 def test_a_dead_letter_whose_payload_is_gone_is_reported_so_and_not_replayed(stage: Stage):
@@ -173,7 +173,7 @@ def test_many_are_counted_then_replayed_at_a_rate(stage: Stage, caplog: pytest.L
     assert [due - dues[0] for due in dues] == [0, 100, 200]
     [line] = audit(caplog, "dead_letters_replayed")
     assert (line["caller"], line["tenant"], line["filter"]) == (ANN, "acme", {"error_class": "timeout"})
-    assert (line["replayed"], len(line["letters"])) == (3, 3)
+    assert (line["replayed"], len(line["dead_letters"])) == (3, 3)
 
 
 def test_many_are_purged(stage: Stage, caplog: pytest.LogCaptureFixture):

@@ -35,7 +35,7 @@ def test_a_foreign_message_is_received_once_and_an_operator_finds_it(
     assert (letter["error_class"], letter["is_replayable"]) == ("undecodable", False)
     assert stage.call("GET", f"/v1/dead-letters/{letter['id']}")[1]["raw"] == body[:RAW_LIMIT]
     (line,) = [vars(record) for record in caplog.records if record.getMessage() == "message_undecodable"]
-    assert (line["message_id"], line["letter"]) == (sent["MessageId"], letter["id"])
+    assert (line["message_id"], line["dead_letter"]) == (sent["MessageId"], letter["id"])
 
 
 def test_the_same_message_again_because_its_worker_died_adds_no_dead_letter(stage: Stage) -> None:

@@ -87,7 +87,7 @@ def test_a_dead_letter_of_a_job_that_did_not_fail_is_not_found(stage: Stage):
 
     for method, path in (("GET", ""), ("POST", ":replay")):
         status, answer = stage.call(method, f"/v1/dead-letters/{letter}{path}")
-        assert (status, answer["code"]) == (404, "letter_not_found"), (method, path)
+        assert (status, answer["code"]) == (404, "dead_letter_not_found"), (method, path)
 
 
 def test_the_secret_of_ids_is_made_once_for_all_processes(stage: Stage):

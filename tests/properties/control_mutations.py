@@ -9,7 +9,7 @@ import pytest
 
 from functions.api.dead_letters.replay import Replayer
 from functions.api.jobs import report_outcome as finish
-from functions.api.jobs.report_outcome import Finisher
+from functions.api.jobs.report_outcome import OutcomeReports
 from functions.domain.jobs import claims
 from functions.domain.jobs.claims import Drop
 from functions.domain.jobs.job import Timer
@@ -105,7 +105,7 @@ def hastens_without_its_row(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
 def completes_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     """And takes no notice of a settlement that was refused."""
 
-    class _Trusts(Finisher):
+    class _Trusts(OutcomeReports):
         def complete(self, job_id: Any, *, fence: int, result: str, caller: str = "") -> None:
             row = self.ledger.get(job_id.key)
             if row is not None and isinstance(
@@ -113,7 +113,7 @@ def completes_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
             ):
                 return
 
-    return {Finisher: _Trusts}
+    return {OutcomeReports: _Trusts}
 
 
 def forgets_what_it_has_moved(monkeypatch: pytest.MonkeyPatch) -> Lambdas:

@@ -15,13 +15,13 @@ from functions.domain.instants import DAY, MILLISECOND, MINUTE
 from functions.domain.schedules import calendars, cron, poisson, rrules, windows
 from functions.domain.schedules.calendars import why_excluded
 from functions.domain.schedules.firing import MOST_GATHERED, check_fires, fires, next_fire
-from functions.domain.schedules.nominal_times import nominals
+from functions.domain.schedules.nominal_times import nominal_times
 from functions.domain.schedules.preview import explain, preview
 from functions.domain.schedules.rules import At, CronRule, Every, Fold, Gap, Poisson, RecurrenceRule
 from functions.domain.schedules.schedule import Calendar, Fire, Roll, Schedule, Weekday, Window, WindowMode
 from functions.domain.schedules.shifts import course_of
 from functions.domain.schedules.step_budget import Budget
-from functions.domain.schedules.validation import check_sense
+from functions.domain.schedules.validation import check_consistency
 from functions.domain.schedules.zones import zone_of
 from testkit.builders import a_schedule
 
@@ -158,7 +158,7 @@ def schedules(draw: st.DrawFn) -> Schedule:
 def makes_sense(schedule: Schedule) -> bool:
     try:
         # What was worked out before is not paid for again: the same schedule must make sense each time.
-        check_sense(schedule, budget=Budget(_PLENTY))
+        check_consistency(schedule, budget=Budget(_PLENTY))
     except InvalidSchedule:
         return False
     return True
@@ -225,7 +225,7 @@ def test_nothing_is_lost_or_made_up_by_looking_only_at_a_part_of_time(schedule: 
     until = after + 10 * DAY
     course = course_of(schedule)
     moved: dict[datetime, list[Fire]] = {}
-    for nominal in nominals(schedule, since=max(after - MOST_MOVED, schedule.start or after - MOST_MOVED)):
+    for nominal in nominal_times(schedule, since=max(after - MOST_MOVED, schedule.start or after - MOST_MOVED)):
         if nominal.at > until + MOST_MOVED or (schedule.end is not None and nominal.at >= schedule.end):
             break
         move = course.move(nominal)

@@ -33,7 +33,7 @@ def a_caller(handlers: dict[str, Handler] | None = None, **parts: Any) -> Target
     """A caller that may call this machine."""
     return TargetCaller(
         handlers or {},
-        **{"clock": FakeClock(), "guard": AddressCheck(LOOPBACK), "keys": GivenWebhookKeys(), **parts},
+        **{"clock": FakeClock(), "addresses": AddressCheck(LOOPBACK), "keys": GivenWebhookKeys(), **parts},
     )
 
 

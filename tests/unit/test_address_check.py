@@ -63,7 +63,7 @@ REACHING = [
     # another script
     "http://xn--ggbla1c4e.xn--ngbc5azd:{port}/",
 ]
-"""With an open guard, each of these would be answered by a server on the loopback."""
+"""Without the check, each of these would be answered by a server on the loopback."""
 
 ELSEWHERE = [
     # metadata services and private networks
@@ -135,7 +135,7 @@ NO_HOSTS = [
 pytestmark = pytest.mark.allow_hosts(
     ["127.0.0.1", "127.0.0.2", "0.0.0.0", "::", "::1", "::ffff:127.0.0.1", "::ffff:0.0.0.0"]
 )
-"""What pytest-socket lets through: it is the guard that is to keep these from being called."""
+"""What pytest-socket lets through: it is the address check that is to keep these from being called."""
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +160,7 @@ def test_the_tables_are_long_and_hold_nothing_twice():
 
 @pytest.mark.parametrize("url", REACHING)
 def test_an_open_guard_would_reach_this_machine(url: str, sinks: tuple[HttpSink, list[Any]]):
-    outcome = call(at(url, sinks), caller=a_caller(guard=_Open(LOOPBACK, resolve=resolve)))
+    outcome = call(at(url, sinks), caller=a_caller(addresses=_Open(LOOPBACK, resolve=resolve)))
 
     assert isinstance(outcome, Succeeded)
 
@@ -179,7 +179,7 @@ def test_no_url_reaches_what_is_not_public(url: str, sinks: tuple[HttpSink, list
 def test_no_odd_text_reaches_anything(url: str, sinks: tuple[HttpSink, list[Any]]):
     seen = count(sinks)
 
-    outcome = failure_of(call(at(url, sinks), caller=a_caller(guard=AddressCheck(resolve=resolve))))
+    outcome = failure_of(call(at(url, sinks), caller=a_caller(addresses=AddressCheck(resolve=resolve))))
 
     assert outcome.error_class in {"refused_address", "invalid", "connection"}
     assert count(sinks) == seen
@@ -188,16 +188,16 @@ def test_no_odd_text_reaches_anything(url: str, sinks: tuple[HttpSink, list[Any]
 def test_a_name_with_the_dot_of_the_root_is_resolved_as_such_and_reported_without_it():
     asked: list[str] = []
     with http_sink() as sink:
-        guard = AddressCheck(LOOPBACK, resolve=answering_with([["127.0.0.1"]], asked))
+        check = AddressCheck(LOOPBACK, resolve=answering_with([["127.0.0.1"]], asked))
 
-        call(sink.url.replace("127.0.0.1", "receiver.example."), caller=a_caller(guard=guard))
+        call(sink.url.replace("127.0.0.1", "receiver.example."), caller=a_caller(addresses=check))
 
     assert asked == ["receiver.example."]
     assert sink.requests[0].headers["host"] == sink.url.replace("http://127.0.0.1", "receiver.example")
 
 
 def test_a_refusal_names_the_host_the_address_and_the_remedy():
-    outcome = call("https://db.corp.example/path?token=s3cret", caller=a_caller(guard=AddressCheck(resolve=resolve)))
+    outcome = call("https://db.corp.example/path?token=s3cret", caller=a_caller(addresses=AddressCheck(resolve=resolve)))
 
     assert outcome == Failed(
         "RefusedAddress: db.corp.example is at 10.1.2.3, which is private: call a public address, or let the stage "
@@ -209,10 +209,10 @@ def test_a_refusal_names_the_host_the_address_and_the_remedy():
 
 def test_a_name_with_a_public_and_a_private_address_is_refused(sinks: tuple[HttpSink, list[Any]]):
     for addresses in (["93.184.215.14", "127.0.0.1"], ["127.0.0.1", "93.184.215.14"], ["2606:2800:21f::1", "::1"]):
-        guard = AddressCheck(resolve=answering_with([addresses]))
+        check = AddressCheck(resolve=answering_with([addresses]))
         seen = count(sinks)
 
-        outcome = failure_of(call(at("http://both.example:{port}/", sinks), caller=a_caller(guard=guard)))
+        outcome = failure_of(call(at("http://both.example:{port}/", sinks), caller=a_caller(addresses=check)))
 
         assert outcome.error_class == "refused_address"
         assert count(sinks) == seen
@@ -222,13 +222,13 @@ def test_a_name_that_is_rebound_after_its_check_is_not_reached(monkeypatch: pyte
     asked: list[str] = []
     # The stage allows only 127.0.0.1, which so plays the public address; 127.0.0.2 is the internal server.
     with http_sink() as public, listening("127.0.0.2", int(public.url.rsplit(":", 1)[1])) as internal:
-        guard = AddressCheck(
+        check = AddressCheck(
             parse_networks(["127.0.0.1/32"]), resolve=answering_with([["127.0.0.1"], ["127.0.0.2"]], asked)
         )
         monkeypatch.setattr(
-            socket, "getaddrinfo", lambda *_, **__: pytest.fail("the name was resolved beside the guard")
+            socket, "getaddrinfo", lambda *_, **__: pytest.fail("the name was resolved beside the check")
         )
-        caller = a_caller(guard=guard)
+        caller = a_caller(addresses=check)
         url = public.url.replace("127.0.0.1", "rebound.example")
 
         # One connection, one question: the second answer is never asked for.
@@ -237,7 +237,7 @@ def test_a_name_that_is_rebound_after_its_check_is_not_reached(monkeypatch: pyte
         assert asked == ["rebound.example"]
 
         # A new connection asks again, and is refused by the answer then.
-        outcome = failure_of(call(url, caller=a_caller(guard=guard)))
+        outcome = failure_of(call(url, caller=a_caller(addresses=check)))
         assert outcome.error_class == "refused_address"
         assert asked == ["rebound.example"] * 2
 
@@ -261,13 +261,13 @@ def test_a_resolver_that_fails_may_do_better_the_next_time():
     def fail(*_: Any) -> Any:
         raise socket.gaierror(socket.EAI_AGAIN, "try again")
 
-    outcome = failure_of(call("https://example.com/", caller=a_caller(guard=AddressCheck(resolve=fail))))
+    outcome = failure_of(call("https://example.com/", caller=a_caller(addresses=AddressCheck(resolve=fail))))
 
     assert (outcome.error_class, outcome.is_permanent) == ("connection", False)
 
 
 def test_a_resolver_that_knows_no_address_may_do_better_the_next_time():
-    outcome = failure_of(call("https://example.com/", caller=a_caller(guard=AddressCheck(resolve=lambda *_: []))))
+    outcome = failure_of(call("https://example.com/", caller=a_caller(addresses=AddressCheck(resolve=lambda *_: []))))
 
     assert (outcome.error_class, outcome.is_permanent) == ("connection", False)
 
@@ -280,14 +280,14 @@ def test_an_address_that_does_not_answer_makes_way_for_the_next(sinks: tuple[Htt
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", each) for each in (shut, sockaddr)]
 
     assert isinstance(
-        call("http://two.example/", caller=a_caller(guard=AddressCheck(LOOPBACK, resolve=lambda *_: found))), Succeeded
+        call("http://two.example/", caller=a_caller(addresses=AddressCheck(LOOPBACK, resolve=lambda *_: found))), Succeeded
     )
 
 
 def test_the_name_is_kept_for_the_certificate_sni_and_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with tls_server(tmp_path, name="receiver.example") as (port, seen):
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "certificate.pem"))
-        caller = a_caller(guard=AddressCheck(LOOPBACK, resolve=answering_with([["127.0.0.1"]] * 2)))
+        caller = a_caller(addresses=AddressCheck(LOOPBACK, resolve=answering_with([["127.0.0.1"]] * 2)))
 
         assert isinstance(call(f"https://receiver.example:{port}/", caller=caller), Succeeded)
         assert seen == [("sni", "receiver.example"), ("host", f"receiver.example:{port}")]
@@ -298,7 +298,7 @@ def test_the_name_is_kept_for_the_certificate_sni_and_host(tmp_path: Path, monke
 
 def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path: Path):
     with tls_server(tmp_path, name="receiver.example") as (port, seen):
-        caller = a_caller(guard=AddressCheck(LOOPBACK, resolve=answering_with([["127.0.0.1"]])))
+        caller = a_caller(addresses=AddressCheck(LOOPBACK, resolve=answering_with([["127.0.0.1"]])))
 
         assert failure_of(call(f"https://receiver.example:{port}/", caller=caller)).error_class == "tls"
 
@@ -316,7 +316,7 @@ def count(sinks: tuple[HttpSink, list[Any]]) -> int:
 def assert_refused(url: str, sinks: tuple[HttpSink, list[Any]]) -> None:
     seen = count(sinks)
 
-    outcome = failure_of(call(at(url, sinks), caller=a_caller(guard=AddressCheck(resolve=resolve))))
+    outcome = failure_of(call(at(url, sinks), caller=a_caller(addresses=AddressCheck(resolve=resolve))))
 
     assert (outcome.error_class, outcome.is_permanent) == ("refused_address", True), outcome
     assert count(sinks) == seen
@@ -352,7 +352,7 @@ def answering_with(answers: list[list[str]], asked: list[str] | None = None) -> 
 
 
 class _Open(AddressCheck):
-    """What the guard would be without its check: it shows that the tables lead somewhere."""
+    """The address check without its checks: it shows that the tables lead somewhere."""
 
     def _addresses(self, host: str, port: int) -> list[tuple[Any, ...]]:
         return [(family, kind, protocol, to) for family, kind, protocol, _, to in self._resolve(host, port)]

@@ -1,4 +1,4 @@
-"""The guard of the API on its own, before one route."""
+"""The access check of the API on its own, before one route."""
 
 import json
 from typing import Any
@@ -24,7 +24,7 @@ SESSION = "arn:aws:sts::123456789012:assumed-role/billing/i-0abc"
 
 
 class Api:
-    """One route behind a guard."""
+    """One route behind an access check."""
 
     def __init__(self, operators: tuple[str, ...] = ()) -> None:
         self.plans = GivenPlans()

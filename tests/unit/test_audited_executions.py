@@ -347,12 +347,12 @@ def held(world: World) -> Timer:
 
 
 def complete(world: World, timer: Timer) -> None:
-    world.finisher().complete(job_id_of(timer.job), fence=1, result="", caller="target")
+    world.outcome_reports().complete(job_id_of(timer.job), fence=1, result="", caller="target")
 
 
 def fail(world: World, timer: Timer) -> None:
     failure = Failed("no", "target_failed", is_permanent=True)
-    world.finisher().fail(job_id_of(timer.job), fence=1, failure=failure, caller="target")
+    world.outcome_reports().fail(job_id_of(timer.job), fence=1, failure=failure, caller="target")
 
 
 @pytest.mark.parametrize(

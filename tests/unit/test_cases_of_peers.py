@@ -25,7 +25,7 @@ from functions.domain.schedules.cron import parse_cron
 from functions.domain.schedules.firing import fires
 from functions.domain.schedules.rules import CronRule, Fold, Gap
 from functions.domain.schedules.schedule import Schedule
-from functions.domain.schedules.validation import check_new, check_sense
+from functions.domain.schedules.validation import check_consistency, check_new
 from functions.domain.schedules.zones import local_of, zone_of
 from fuzzing.parsers import RULES
 
@@ -86,7 +86,7 @@ def asked(definition: Mapping[str, Any]) -> Outcome:
     try:
         schedule = read_schedule({**definition, "job": {"target": "handler:echo"}}, RULES).schedule("acme", "nightly")
         check_new(schedule, before=None)
-        check_sense(schedule)
+        check_consistency(schedule)
     except (Misshapen, InvalidInput) as error:
         (problem, *_) = problem_of(error)["errors"]
         return Outcome(None, problem["message"], problem.get("instead", ()))

@@ -17,7 +17,9 @@ REPLAYED = Answer(
     202, {"id": ID, "job_id": "j1~x", "outcome": "replayed", "attempt": 4, "due_at": "2027-03-01T12:00:00.000Z"}
 )
 PURGED = Answer(200, {"id": ID, "outcome": "purged"})
-GONE = Answer(404, {"status": 404, "code": "letter_not_found", "title": "no", "detail": "there is no dead letter x"})
+GONE = Answer(
+    404, {"status": 404, "code": "dead_letter_not_found", "title": "no", "detail": "there is no dead letter x"}
+)
 MANY_PURGED = Answer(
     200, {"matched": 2, "purged": 2, "failed": [], "examined_until": "2027-03-01T00:00:00Z", "next": None}
 )
@@ -123,7 +125,7 @@ def test_one_that_is_refused_does_not_hold_up_the_others() -> None:
     answer = json.loads(result.stdout)
     assert result.exit_code == 1
     assert [each["id"] for each in answer["done"]] == [ID]
-    assert [(each["id"], each["code"]) for each in answer["problems"]] == [("d1~x", "letter_not_found")]
+    assert [(each["id"], each["code"]) for each in answer["problems"]] == [("d1~x", "dead_letter_not_found")]
 
 
 def test_a_refusal_is_reported_with_its_dead_letter() -> None:

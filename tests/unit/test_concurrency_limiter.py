@@ -160,7 +160,7 @@ def test_a_release_that_fails_is_reported_and_raises_nothing(office: Office):
     office.store.give_back = fail  # pyright: ignore[reportAttributeAccessIssue]
     office.limiter.give_back(permit)
 
-    assert office.journal.events == [("seat_not_given_back", {"tenant": "acme", "error": "TimeoutError"})]
+    assert office.journal.events == [("permit_not_given_back", {"tenant": "acme", "error": "TimeoutError"})]
 
 
 def test_waits_grow_while_jobs_are_turned_away_and_shrink_again_later():

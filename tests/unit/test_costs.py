@@ -19,7 +19,7 @@ from functions.domain.schedules.rrules import counted, parse_rrule
 from functions.domain.schedules.rules import CronRule, Fold, Gap, Poisson, RecurrenceRule, Rule
 from functions.domain.schedules.schedule import Calendar, Roll, Schedule, WindowMode
 from functions.domain.schedules.step_budget import STEPS_OF_A_FIRE, STEPS_OF_A_WALK, Budget
-from functions.domain.schedules.validation import check_sense
+from functions.domain.schedules.validation import check_consistency
 from functions.domain.schedules.zones import STEPS_OF_NO_INSTANT
 from testkit.builders import NOON, OFFICE, a_schedule, a_window, every
 from tests.wall_clock import a_cron, local, utc
@@ -166,12 +166,12 @@ def test_what_a_look_at_the_period_of_a_rule_takes_is_paid_for_by_its_request():
     rule = recurrence("FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1")
     request = Budget(3_000)
 
-    check_sense(a_schedule(rule=rule, jitter=timedelta(hours=1)), budget=request)
+    check_consistency(a_schedule(rule=rule, jitter=timedelta(hours=1)), budget=request)
     assert request.left < 2_000
     with pytest.raises(TooCostly):
-        check_sense(a_schedule(rule=rule, jitter=timedelta(hours=1)), budget=request)
+        check_consistency(a_schedule(rule=rule, jitter=timedelta(hours=1)), budget=request)
     # Where nothing depends on it, there is none.
-    check_sense(a_schedule(rule=rule), budget=Budget(10))
+    check_consistency(a_schedule(rule=rule), budget=Budget(10))
 
 
 @pytest.mark.parametrize("definition", [*NASTY.values(), *draw(7, 40)], ids=lambda definition: str(definition)[:80])

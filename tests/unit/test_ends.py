@@ -256,7 +256,7 @@ def held(world: World, timer: Timer) -> None:
 
 
 def completed(world: World, timer: Timer) -> None:
-    world.finisher().complete(job_id_of(timer.job), fence=1, result="")
+    world.outcome_reports().complete(job_id_of(timer.job), fence=1, result="")
 
 
 def held_and_completed(world: World, timer: Timer) -> None:
@@ -274,7 +274,7 @@ def completed_before_it_was_held(world: World, timer: Timer) -> None:
 
 
 def failed_by_its_target(world: World, timer: Timer) -> None:
-    world.finisher().fail(job_id_of(timer.job), fence=1, failure=NO)
+    world.outcome_reports().fail(job_id_of(timer.job), fence=1, failure=NO)
 
 
 def held_and_failed(world: World, timer: Timer) -> None:

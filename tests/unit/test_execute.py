@@ -98,7 +98,7 @@ def test_a_foreign_message_is_a_dead_letter_at_its_first_receive_and_gone(world:
     assert (letter.tenant, letter.identity, letter.raw, letter.dead_at) == ("?", "m1", body, NOON)
     assert letter.error_class == "undecodable"
     assert len(world.targets.effects) == 1
-    assert world.events("message_undecodable")[0] == {"message_id": "m1", "letter": str(letter.letter_id)}
+    assert world.events("message_undecodable")[0] == {"message_id": "m1", "dead_letter": str(letter.letter_id)}
     assert world.journal.counts["dead_lettered"] == 2
 
 

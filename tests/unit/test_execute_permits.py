@@ -269,7 +269,7 @@ def test_a_release_that_is_lost_changes_nothing_for_its_job_and_the_lease_does_i
 
     assert world.work(a_message(timer)) == []
     assert world.row(timer.job).state is State.SUCCEEDED
-    assert len(world.events("seat_not_given_back")) == 1
+    assert len(world.events("permit_not_given_back")) == 1
 
     world.work(a_message(a_capped_timer(), "too soon"))
     world.clock.tick(OVER)

@@ -623,7 +623,7 @@ class TestExporting:
         timer = placed(world, due_at=NOON)
         world.targets.answer = lambda *_: Pending()
         world.receive_and_work()
-        world.finisher().heartbeat(job_id_of(timer.job), fence=1, lease=HOUR)
+        world.outcome_reports().heartbeat(job_id_of(timer.job), fence=1, lease=HOUR)
         world.clock.tick(MINUTE)
         world.receive_and_work()
         assert [watchdog.attempt for watchdog in world.timers.puts[-1]] == [2]

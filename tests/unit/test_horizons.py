@@ -209,9 +209,9 @@ class TestRunsThatAreLate:
         [call] = world.calls
         run = parse_job_id(call.job_id)
         for _ in range(40):
-            world.finisher().heartbeat(run, fence=1, lease=25 * HOUR)
+            world.outcome_reports().heartbeat(run, fence=1, lease=25 * HOUR)
             world.live(DAY)
-        world.finisher().complete(run, fence=1, result="")
+        world.outcome_reports().complete(run, fence=1, result="")
         world.targets.answer = lambda *_: Succeeded()
         world.live(DAY)
 

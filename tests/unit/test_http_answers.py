@@ -24,7 +24,7 @@ STATUSES = range(100, 1_000)
 
 
 def verdict(status: int, **options: Any) -> AnswerMeaning:
-    return judge(status, None, options=TargetOptions(**options), now=NOON).verdict
+    return judge(status, None, options=TargetOptions(**options), now=NOON).meaning
 
 
 @pytest.mark.parametrize(
@@ -130,10 +130,10 @@ def test_every_status_has_one_meaning_whatever_its_options(status: int, successe
 
     judgement = judge(status, "5", options=options, now=NOON)
 
-    assert (judgement.verdict is AnswerMeaning.SUCCESS) == (
+    assert (judgement.meaning is AnswerMeaning.SUCCESS) == (
         status in successes or (not successes and status in range(200, 300) and status != 202)
     )
-    assert judgement.retry_after is None or judgement.verdict is AnswerMeaning.TRY_AGAIN
+    assert judgement.retry_after is None or judgement.meaning is AnswerMeaning.TRY_AGAIN
 
 
 @pytest.mark.parametrize("value", [{"statusCode": 202}, {"statusCode": 202, "body": ""}])

@@ -194,7 +194,7 @@ def test_a_call_that_was_given_up_while_it_connected_sends_nothing(sink: HttpSin
             given_up.wait(60)
             return socket.create_connection(("127.0.0.1", int(sink.url.rsplit(":", 1)[1])))
 
-    caller = a_caller(guard=SlowGuard())
+    caller = a_caller(addresses=SlowGuard())
     assert call(sink.url, caller=caller, timeout=SHORT) == NO_ANSWER
     assert connecting.is_set()
 

@@ -26,7 +26,7 @@ from functions.domain.operations.operation import (
     stretches,
 )
 from functions.domain.operations.record import OperationRecord, decode_operation, encode_operation
-from functions.domain.operations.selection import has_more_rows, is_meant, next_attempt, waits
+from functions.domain.operations.selection import has_more_rows, is_selected, next_attempt, waits
 from testkit.builders import LOCAL_WHEEL, NOON, a_filter, a_job, a_timer, a_wheel, an_occurrence_timer, an_operation
 
 TODAY = (NOON.date() - datetime(1970, 1, 1).date()).days  # noqa: DTZ001
@@ -92,7 +92,7 @@ class TestWhichRowsStandForThem:
     def test_what_was_written_since_is_left_alone(self, written_at: datetime | None, attempt: int, is_met: bool):
         timer = a_timer(due_at=NOON + HOUR, attempt=attempt)
 
-        assert is_meant(an_operation(), timer, written_at=written_at, now=NOON) is is_met
+        assert is_selected(an_operation(), timer, written_at=written_at, now=NOON) is is_met
 
     @pytest.mark.parametrize("before", ["", "k0123_", "0123_"])
     def test_a_job_that_it_has_moved_is_not_found_again_whatever_the_clocks_say(self, before: str):
@@ -100,16 +100,16 @@ class TestWhichRowsStandForThem:
         moved = a_timer(due_at=NOON + HOUR, identity=f"{before}{operation.operation_id}.7f")
         other = a_timer(due_at=NOON + HOUR, identity=f"{before}{operation.operation_id}7.7f")
 
-        assert not is_meant(operation, moved, written_at=BEFORE, now=NOON)
-        assert is_meant(operation, other, written_at=BEFORE, now=NOON)
-        assert is_meant(an_operation(OperationKind.RESCHEDULE), moved, written_at=BEFORE, now=NOON)
+        assert not is_selected(operation, moved, written_at=BEFORE, now=NOON)
+        assert is_selected(operation, other, written_at=BEFORE, now=NOON)
+        assert is_selected(an_operation(OperationKind.RESCHEDULE), moved, written_at=BEFORE, now=NOON)
 
     @pytest.mark.parametrize(("delivery", "is_met"), [(Delivery.AT_LEAST_ONCE, False), (Delivery.AT_MOST_ONCE, True)])
     def test_an_at_least_once_job_that_is_due_may_be_over(self, delivery: Delivery, is_met: bool):
         timer = a_timer(due_at=NOON, delivery=delivery)
 
-        assert is_meant(an_operation(), timer, written_at=BEFORE, now=NOON) is is_met
-        assert is_meant(an_operation(), timer, written_at=BEFORE, now=NOON - MILLISECOND)
+        assert is_selected(an_operation(), timer, written_at=BEFORE, now=NOON) is is_met
+        assert is_selected(an_operation(), timer, written_at=BEFORE, now=NOON - MILLISECOND)
 
     @pytest.mark.parametrize("action", EVERY_ACTION)
     def test_a_job_without_a_ledger_row_waits(self, action: OperationKind):

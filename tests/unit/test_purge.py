@@ -273,7 +273,7 @@ def test_a_dead_letter_that_could_not_be_purged_is_reported_and_does_not_hold_up
     assert [(failed.letter_id, failed.fault) for failed in part.failed] == [(first.letter_id, "TimeoutError")]
     assert world.buried == [first]
     [line] = world.audit
-    assert (line["matched"], line["purged"], line["failed"], line["letters"]) == (2, 1, 1, [str(last.letter_id)])
+    assert (line["matched"], line["purged"], line["failed"], line["dead_letters"]) == (2, 1, 1, [str(last.letter_id)])
 
 
 def test_each_purge_leaves_one_line_with_who_and_what(world: Operator):
@@ -289,7 +289,7 @@ def test_each_purge_leaves_one_line_with_who_and_what(world: Operator):
             "matched": 1,
             "purged": 1,
             "failed": 0,
-            "letters": [str(letter.letter_id)],
+            "dead_letters": [str(letter.letter_id)],
         },
         {
             "caller": "bob",
@@ -298,7 +298,7 @@ def test_each_purge_leaves_one_line_with_who_and_what(world: Operator):
             "matched": 0,
             "purged": 0,
             "failed": 0,
-            "letters": [],
+            "dead_letters": [],
         },
     ]
 

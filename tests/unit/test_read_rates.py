@@ -1,4 +1,4 @@
-"""How fast callers may read: on the rules alone, and behind the guard of an API with the real routes' paths."""
+"""How fast callers may read: on the rules alone, and behind the access check of an API with the real routes' paths."""
 
 import json
 from datetime import timedelta
@@ -206,7 +206,7 @@ def route_of(method: str, path: str) -> Route:
 def test_a_caller_who_reads_too_fast_is_answered_429_and_does_not_reach_the_route():
     plans, reached = GivenPlans(), []
     plans.plans["acme"] = TenantPlan(principals=(BILLING,), read_rate=1)
-    guard = AccessCheck(plans=plans, operators=())
+    access_check = AccessCheck(plans=plans, operators=())
     clock = FakeClock(NOON)
     rates = ReadRates(clock=clock, plans=plans, journal=RecordingJournal())
     app = APIGatewayHttpResolver()
@@ -221,7 +221,7 @@ def test_a_caller_who_reads_too_fast_is_answered_429_and_does_not_reach_the_rout
     def refuse(error: Exception) -> Response[str]:
         return problem_answer(problem_of(error))
 
-    serve(app, routes, None, checks=(guard.check, rates.check))
+    serve(app, routes, None, checks=(access_check.check, rates.check))
     app.exception_handler([TickwheelError])(refuse)
 
     def call(method: str = "GET", path: str = "/v1/breakers", session: str = "i-0abc", tenant: str = "acme") -> Any:

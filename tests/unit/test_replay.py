@@ -1092,7 +1092,7 @@ def test_each_replay_leaves_one_line_with_who_and_what(world: Operator):
         "replayed": 1,
         "already_replayed": 0,
         "failed": 0,
-        "letters": [str(letter.letter_id)],
+        "dead_letters": [str(letter.letter_id)],
     }
     assert world.journal.counts["dead_letters_replayed"] == 1
 
@@ -1105,7 +1105,7 @@ def test_a_replay_that_is_refused_leaves_a_line_too(world: Operator):
         world.replay(foreign)
 
     [line] = world.audit
-    assert (line["tenant"], line["failed"], line["letters"]) == (NO_TENANT, 1, [])
+    assert (line["tenant"], line["failed"], line["dead_letters"]) == (NO_TENANT, 1, [])
 
 
 def test_the_line_of_many_says_the_filter_without_what_may_be_a_secret(world: Operator):
@@ -1121,7 +1121,9 @@ def test_the_line_of_many_says_the_filter_without_what_may_be_a_secret(world: Op
         "error_class": "http_500",
     }
     assert (line["matched"], line["replayed"]) == (2, 2)
-    assert line["letters"] == [str(letter.letter_id) for letter in sorted(letters, key=_newest_first, reverse=True)]
+    assert line["dead_letters"] == [
+        str(letter.letter_id) for letter in sorted(letters, key=_newest_first, reverse=True)
+    ]
     assert "s3cret" not in str(world.journal.events)
 
 

@@ -40,7 +40,7 @@ class TestHeartbeats:
         timer = a_held(world)
         world.clock.tick(10 * SECOND)
 
-        row = world.finisher().heartbeat(job_id_of(timer.job), fence=1)
+        row = world.outcome_reports().heartbeat(job_id_of(timer.job), fence=1)
 
         assert row.lease_until == NOON + 10 * SECOND + TIMEOUT + LEASE_MARGIN
         assert world.row(timer.job).lease_until == row.lease_until
@@ -48,14 +48,14 @@ class TestHeartbeats:
     def test_a_heartbeat_may_name_a_lease(self, world: World):
         timer = a_held(world)
 
-        row = world.finisher().heartbeat(job_id_of(timer.job), fence=1, lease=timedelta(hours=1))
+        row = world.outcome_reports().heartbeat(job_id_of(timer.job), fence=1, lease=timedelta(hours=1))
 
         assert row.lease_until == NOON + timedelta(hours=1)
 
     def test_a_shorter_lease_shortens_nothing(self, world: World):
         timer = a_held(world)
 
-        row = world.finisher().heartbeat(job_id_of(timer.job), fence=1, lease=SECOND)
+        row = world.outcome_reports().heartbeat(job_id_of(timer.job), fence=1, lease=SECOND)
 
         assert row.lease_until == NOON + TIMEOUT + LEASE_MARGIN
 
@@ -63,7 +63,7 @@ class TestHeartbeats:
         timer, leases = a_timer(timeout=TIMEOUT), []
 
         def answer(_: str, invocation: Invocation) -> Outcome:
-            leases.append(world.finisher().heartbeat(job_id_of(timer.job), fence=invocation.fence).lease_until)
+            leases.append(world.outcome_reports().heartbeat(job_id_of(timer.job), fence=invocation.fence).lease_until)
             return Pending()
 
         world.targets.answer = answer
@@ -78,12 +78,12 @@ class TestHeartbeats:
         job_id, reads = a_keyed_one(world), list[str]()
         before = world.ledger.rows[job_id.key]
         watched = watch(world, before=lambda call: reads.append(call) if call == "ledger.get" else None)
-        finisher = world.finisher(ledger=watched)
-        finisher = replace(finisher, known=replace(finisher.known, ledger=watched))
+        outcome_reports = world.outcome_reports(ledger=watched)
+        outcome_reports = replace(outcome_reports, known=replace(outcome_reports.known, ledger=watched))
         words: Any = {
-            "heartbeat": partial(finisher.heartbeat, lease=MINUTE),
-            "complete": partial(finisher.complete, result=""),
-            "fail": partial(finisher.fail, failure=Failed("no stock", TARGET_FAILED)),
+            "heartbeat": partial(outcome_reports.heartbeat, lease=MINUTE),
+            "complete": partial(outcome_reports.complete, result=""),
+            "fail": partial(outcome_reports.fail, failure=Failed("no stock", TARGET_FAILED)),
         }
 
         with pytest.raises(JobNotFound):
@@ -99,14 +99,14 @@ class TestHeartbeats:
         timer = a_held(world)
         world.canceller().cancel(job_id_of(timer.job))
 
-        assert world.finisher().heartbeat(job_id_of(timer.job), fence=1).cancel_requested
+        assert world.outcome_reports().heartbeat(job_id_of(timer.job), fence=1).cancel_requested
 
     def test_a_job_that_sends_heartbeats_runs_on_for_as_long_as_it_does(self, world: World):
         timer = a_held(world)
         for _ in range(60):
             world.clock.tick(10 * SECOND)
             world.receive_and_work()
-            world.finisher().heartbeat(job_id_of(timer.job), fence=1)
+            world.outcome_reports().heartbeat(job_id_of(timer.job), fence=1)
 
         assert world.row(timer.job).fence == 1
         assert len(world.calls) == 1
@@ -117,7 +117,7 @@ class TestHeartbeats:
 
         assert world.row(timer.job).fence > 1
         with pytest.raises(StaleFence) as refused:
-            world.finisher().heartbeat(job_id_of(timer.job), fence=1)
+            world.outcome_reports().heartbeat(job_id_of(timer.job), fence=1)
         assert (refused.value.fence, refused.value.state) == (1, State.RUNNING)
 
 
@@ -166,8 +166,8 @@ class TestCompletions:
             if call == "ledger.complete":
                 world.ledger.hold(timer, fence=1, owner="w", lease_until=NOON + MINUTE, now=NOON)
 
-        finisher = world.finisher(ledger=watch(world, before=note))
-        finisher.complete(job_id_of(timer.job), fence=1, result="")
+        outcome_reports = world.outcome_reports(ledger=watch(world, before=note))
+        outcome_reports.complete(job_id_of(timer.job), fence=1, result="")
 
         assert world.row(timer.job).state is State.SUCCEEDED
         assert world.payloads.objects == {}
@@ -219,7 +219,9 @@ class TestCompletions:
                 world.ledger.rescue(dog, row=seen, owner="dog", lease_until=now + MINUTE, now=now)
 
         with pytest.raises(StaleFence):
-            world.finisher(ledger=watch(world, before=take_over)).complete(job_id_of(timer.job), fence=1, result="")
+            world.outcome_reports(ledger=watch(world, before=take_over)).complete(
+                job_id_of(timer.job), fence=1, result=""
+            )
         assert world.row(timer.job).owner == "dog"
 
     def test_a_completion_counts_although_a_cancel_was_requested(self, world: World):
@@ -295,9 +297,9 @@ class TestFailures:
                 following = timer.watchdog(due_at=NOON + MINUTE)
                 world.ledger.claim(following, owner="w", lease_until=NOON + 2 * MINUTE, now=NOON + MINUTE)
 
-        finisher = world.finisher(ledger=watch(world, after=begin))
+        outcome_reports = world.outcome_reports(ledger=watch(world, after=begin))
 
-        state = finisher.fail(job_id_of(timer.job), fence=1, failure=Failed("no stock"))
+        state = outcome_reports.fail(job_id_of(timer.job), fence=1, failure=Failed("no stock"))
 
         assert state is State.RETRYING
         assert world.row(timer.job).fence == 2
@@ -323,8 +325,8 @@ class TestFailures:
                 states[0] = fail(world, timer)
                 world.clock.tick(SECOND)
 
-        finisher = world.finisher(ledger=watch(world, before=overlap))
-        states.append(finisher.fail(job_id_of(timer.job), fence=1, failure=Failed("no stock", TARGET_FAILED)))
+        outcome_reports = world.outcome_reports(ledger=watch(world, before=overlap))
+        states.append(outcome_reports.fail(job_id_of(timer.job), fence=1, failure=Failed("no stock", TARGET_FAILED)))
 
         assert states == [State.RETRYING if retry is LATER else State.FAILED] * 2
         assert len(world.buried) == (retry is ONCE)
@@ -342,10 +344,13 @@ class TestFailures:
         def change(call: str) -> None:
             world.ledger.rows[timer.job.key] = mine if call == "ledger.get" else replace(mine, fence=2)
 
-        finisher, failure = world.finisher(ledger=watch(world, before=change)), Failed("no stock", TARGET_FAILED)
+        outcome_reports, failure = (
+            world.outcome_reports(ledger=watch(world, before=change)),
+            Failed("no stock", TARGET_FAILED),
+        )
         words: Any = {
-            "fail": partial(finisher.fail, failure=failure),
-            "complete": partial(finisher.complete, result=""),
+            "fail": partial(outcome_reports.fail, failure=failure),
+            "complete": partial(outcome_reports.complete, result=""),
         }
         with pytest.raises(JobBusy):
             words[tell](job_id_of(timer.job), fence=1)
@@ -359,8 +364,8 @@ class TestFailures:
                 calls.append(call)
                 complete(world, timer, result="1")
 
-        finisher = world.finisher(ledger=watch(world, before=overlap))
-        finisher.complete(job_id_of(timer.job), fence=1, result="2")
+        outcome_reports = world.outcome_reports(ledger=watch(world, before=overlap))
+        outcome_reports.complete(job_id_of(timer.job), fence=1, result="2")
 
         assert (world.row(timer.job).result, world.journal.counts["succeeded"]) == ("1", 1)
 
@@ -397,7 +402,7 @@ class TestFailures:
         hooks = (die, nothing) if when == "before" else (nothing, die)
         world.ready = Watched(ready, "ready", *hooks)  # pyright: ignore[reportAttributeAccessIssue]
         with pytest.raises(DeathError):
-            world.finisher(ledger=Watched(ledger, "ledger", *hooks)).fail(  # pyright: ignore[reportArgumentType]
+            world.outcome_reports(ledger=Watched(ledger, "ledger", *hooks)).fail(  # pyright: ignore[reportArgumentType]
                 job_id_of(timer.job), fence=1, failure=Failed("no stock")
             )
         world.ready = ready
@@ -417,7 +422,7 @@ class TestFailures:
                 raise DeathError
 
         with pytest.raises(DeathError):
-            world.finisher(ledger=watch(world, before=die)).fail(
+            world.outcome_reports(ledger=watch(world, before=die)).fail(
                 job_id_of(timer.job), fence=1, failure=Failed("no stock")
             )
         world.targets.answer = lambda *_: Succeeded()
@@ -431,7 +436,7 @@ class TestRefusals:
     @pytest.fixture(params=["heartbeat", "complete", "fail"])
     def tell(self, request: pytest.FixtureRequest, world: World) -> Callable[[Timer], Any]:
         telling: dict[str, Callable[[Timer], Any]] = {
-            "heartbeat": lambda timer: world.finisher().heartbeat(job_id_of(timer.job), fence=1),
+            "heartbeat": lambda timer: world.outcome_reports().heartbeat(job_id_of(timer.job), fence=1),
             "complete": lambda timer: complete(world, timer),
             "fail": lambda timer: fail(world, timer),
         }
@@ -471,7 +476,7 @@ class TestRefusals:
         row = world.row(timer.job)
         world.ledger.settle(timer, settled, fence=1, owner=row.owner, now=NOON)
         tell: dict[str, Callable[[], object]] = {
-            "heartbeat": lambda: world.finisher().heartbeat(job_id_of(timer.job), fence=1),
+            "heartbeat": lambda: world.outcome_reports().heartbeat(job_id_of(timer.job), fence=1),
             "complete": lambda: complete(world, timer),
             "fail": lambda: fail(world, timer),
         }
@@ -501,12 +506,12 @@ def a_keyed_one(world: World) -> JobId:
 
 
 def complete(world: World, timer: Timer, *, result: str = "") -> None:
-    world.finisher().complete(job_id_of(timer.job), fence=1, result=result)
+    world.outcome_reports().complete(job_id_of(timer.job), fence=1, result=result)
 
 
 def fail(world: World, timer: Timer, *, is_permanent: bool = False, retry_after: timedelta | None = None) -> State:
     failure = Failed("no stock", TARGET_FAILED, is_permanent=is_permanent, retry_after=retry_after)
-    return world.finisher().fail(job_id_of(timer.job), fence=1, failure=failure)
+    return world.outcome_reports().fail(job_id_of(timer.job), fence=1, failure=failure)
 
 
 def pass_time(world: World, duration: timedelta) -> None:

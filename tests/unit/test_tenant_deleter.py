@@ -31,7 +31,7 @@ class Scene:
         self.clock = fakes.FakeClock()
         self.tenants = fakes.InMemoryTenantStore()
         self.deletions = fakes.InMemoryDeletionStore()
-        self.remains = fakes.InMemoryRemains()
+        self.tenant_data = fakes.InMemoryTenantData()
         self.journal = fakes.RecordingJournal()
         self.before: Callable[[str], None] = lambda _: None
         self.after: Callable[[str], None] = lambda _: None
@@ -39,7 +39,7 @@ class Scene:
         for tenant in ("acme", "acme2"):
             self.tenants.change(tenant, Tenant(version=1, limits={"weight": 2}, note="kept"), seen=0)
             for part in DeletionStage:
-                self.remains.put(tenant, part, *(f"{part}-{number}" for number in range(3)))
+                self.tenant_data.put(tenant, part, *(f"{part}-{number}" for number in range(3)))
 
     @property
     def manager(self) -> TenantManager:
@@ -64,7 +64,7 @@ class Scene:
             longest=LONGEST,
             tenants=self._watched(self.tenants, "tenants"),
             deletions=self._watched(self.deletions, "deletions"),
-            remains=self._watched(self.remains, "remains"),
+            tenant_data=self._watched(self.tenant_data, "tenant_data"),
             journal=self.journal,
             audit=fakes.RecordingAudit(),
             token=self._token,
@@ -103,11 +103,11 @@ def scene() -> Scene:
 def test_nothing_is_deleted_before_everybody_knows_and_has_ended_what_he_had_begun(scene: Scene):
     scene.clock.tick(WAIT - timedelta(milliseconds=1))
     assert scene.work() == 0
-    assert len(scene.remains.of("acme")) == 3 * len(DeletionStage)
+    assert len(scene.tenant_data.of("acme")) == 3 * len(DeletionStage)
 
     scene.clock.tick(timedelta(milliseconds=1))
     assert scene.work() == 1
-    assert scene.remains.of("acme") == set()
+    assert scene.tenant_data.of("acme") == set()
 
 
 def test_the_wait_is_the_effect_of_a_change_the_longest_function_and_skew():
@@ -116,11 +116,11 @@ def test_the_wait_is_the_effect_of_a_change_the_longest_function_and_skew():
 
 def test_what_was_written_by_who_did_not_know_yet_is_deleted(scene: Scene):
     scene.clock.tick(WAIT)
-    scene.remains.put("acme", DeletionStage.TIMERS, "a slow submission", "a late retry", "a fire of a tick")
+    scene.tenant_data.put("acme", DeletionStage.TIMERS, "a slow submission", "a late retry", "a fire of a tick")
 
     scene.work()
 
-    assert scene.remains.of("acme") == set()
+    assert scene.tenant_data.of("acme") == set()
 
 
 def test_its_row_stays_as_a_marker_and_other_tenants_keep_everything(scene: Scene):
@@ -132,7 +132,7 @@ def test_its_row_stays_as_a_marker_and_other_tenants_keep_everything(scene: Scen
     assert row == Tenant(
         version=3, status=TenantStatus.DELETED, status_since=NOON + WAIT, changed_at=NOON + WAIT, note="kept"
     )
-    assert len(scene.remains.of("acme2")) == 3 * len(DeletionStage)
+    assert len(scene.tenant_data.of("acme2")) == 3 * len(DeletionStage)
     assert scene.tenants.get("acme2") == Tenant(version=1, limits={"weight": 2}, note="kept")
     assert scene.deletions.rows == {}
     assert (
@@ -148,13 +148,13 @@ def test_the_ledger_may_be_left_to_its_ttl():
 
     assert scene.work() == 1
 
-    assert scene.remains.of("acme") == {f"{DeletionStage.LEDGER}-{number}" for number in range(3)}
+    assert scene.tenant_data.of("acme") == {f"{DeletionStage.LEDGER}-{number}" for number in range(3)}
     assert scene.status is TenantStatus.DELETED
 
 
 def test_a_turn_that_has_no_time_left_gives_its_place_to_the_next(scene: Scene):
     scene.clock.tick(WAIT)
-    scene.remains.before = lambda: scene.clock.tick(STEP)
+    scene.tenant_data.before = lambda: scene.clock.tick(STEP)
 
     turns = 0
     while scene.status is TenantStatus.DELETING:
@@ -164,12 +164,12 @@ def test_a_turn_that_has_no_time_left_gives_its_place_to_the_next(scene: Scene):
             assert scene.deletions.rows["acme"].lease_until is None
 
     assert turns == 6  # of eighteen pages, three a turn
-    assert scene.remains.of("acme") == set()
+    assert scene.tenant_data.of("acme") == set()
 
 
 def test_progress_is_reported_while_it_goes_on(scene: Scene):
     scene.clock.tick(WAIT)
-    scene.remains.before = lambda: scene.clock.tick(STEP)
+    scene.tenant_data.before = lambda: scene.clock.tick(STEP)
     scene.work(seconds=STEP.total_seconds() * 3)
 
     deletion = scene.manager.get("acme").deletion
@@ -183,7 +183,7 @@ def calls_of_a_deletion() -> list[str]:
     scene.delete()
     scene.before = calls.append
     scene.clock.tick(WAIT)
-    scene.remains.before = lambda: scene.clock.tick(STEP)
+    scene.tenant_data.before = lambda: scene.clock.tick(STEP)
     assert scene.work(seconds=1_000) == 1
     return calls
 
@@ -195,7 +195,7 @@ CALLS = calls_of_a_deletion()
 @pytest.mark.parametrize("number", range(len(CALLS)), ids=lambda number: f"{number}-{CALLS[number]}")
 def test_whoever_dies_at_any_call_leaves_it_to_the_next(scene: Scene, number: int, *, is_after: bool):
     scene.clock.tick(WAIT)
-    scene.remains.before = lambda: scene.clock.tick(STEP)
+    scene.tenant_data.before = lambda: scene.clock.tick(STEP)
     seen: list[str] = []
 
     def die(call: str) -> None:
@@ -211,10 +211,10 @@ def test_whoever_dies_at_any_call_leaves_it_to_the_next(scene: Scene, number: in
         scene.clock.tick(LEASE + 2 * SKEW)
         scene.work(seconds=1_000)
 
-    assert scene.remains.of("acme") == set()
+    assert scene.tenant_data.of("acme") == set()
     assert scene.status is TenantStatus.DELETED
     assert scene.deletions.rows == {}
-    assert len(scene.remains.of("acme2")) == 3 * len(DeletionStage)
+    assert len(scene.tenant_data.of("acme2")) == 3 * len(DeletionStage)
 
 
 @pytest.mark.parametrize("number", range(len(CALLS)), ids=lambda number: f"{number}-{CALLS[number]}")
@@ -229,13 +229,13 @@ def test_two_at_once_do_it_as_one_would(scene: Scene, number: int):
             scene.clock.tick(LEASE + 2 * SKEW)
             scene.work(seconds=1_000)
 
-    scene.remains.before = lambda: scene.clock.tick(STEP)
+    scene.tenant_data.before = lambda: scene.clock.tick(STEP)
     scene.before = overtake
     scene.work(seconds=10_000)
     scene.before = lambda _: None
     scene.work(seconds=10_000)
 
-    assert scene.remains.of("acme") == set()
+    assert scene.tenant_data.of("acme") == set()
     assert scene.status is TenantStatus.DELETED
     assert scene.deletions.rows == {}
     assert [keys for name, keys in scene.journal.events if name == "deletion_failed"] == []
@@ -248,7 +248,7 @@ def test_who_has_a_live_lease_is_left_alone(scene: Scene):
 
     assert scene.work() == 0
 
-    assert len(scene.remains.of("acme")) == 3 * len(DeletionStage)
+    assert len(scene.tenant_data.of("acme")) == 3 * len(DeletionStage)
 
 
 def test_a_store_that_fails_holds_up_nobody_else(scene: Scene):
@@ -257,14 +257,14 @@ def test_a_store_that_fails_holds_up_nobody_else(scene: Scene):
     failures = iter([TimeoutError("s3")])
 
     def fail(call: str) -> None:
-        if call == "remains.sweep" and (failure := next(failures, None)):
+        if call == "tenant_data.sweep" and (failure := next(failures, None)):
             raise failure
 
     scene.before = fail
 
     assert scene.work() == 1
 
-    assert scene.remains.of("acme2") == set()
+    assert scene.tenant_data.of("acme2") == set()
     ((tenant, error),) = [
         (keys["tenant"], str(keys["error"])) for name, keys in scene.journal.events if name == "deletion_failed"
     ]
@@ -331,7 +331,7 @@ def test_what_an_earlier_life_has_left_is_not_carried_on():
     scene.work()
 
     assert scene.deletions.rows == {}
-    assert len(scene.remains.of("acme")) == 3 * len(DeletionStage)
+    assert len(scene.tenant_data.of("acme")) == 3 * len(DeletionStage)
 
 
 def test_what_an_earlier_life_has_left_says_nothing_of_how_far_a_later_one_is():
@@ -349,11 +349,11 @@ def test_what_an_earlier_life_has_left_says_nothing_of_how_far_a_later_one_is():
     scene.clock.tick(WAIT)
     scene.work()
     assert scene.status is TenantStatus.DELETING
-    assert len(scene.remains.of("acme")) == 3 * len(DeletionStage)
+    assert len(scene.tenant_data.of("acme")) == 3 * len(DeletionStage)
 
     scene.delete()
     scene.work()
-    assert scene.remains.of("acme") == set()
+    assert scene.tenant_data.of("acme") == set()
     assert scene.status is TenantStatus.DELETED
 
 
@@ -365,7 +365,7 @@ def test_a_later_life_is_deleted_from_the_beginning():
 
     scene.work()
 
-    assert scene.remains.of("acme") == set()
+    assert scene.tenant_data.of("acme") == set()
 
 
 def test_parts_come_in_an_order_in_which_each_is_found_by_what_is_still_there():

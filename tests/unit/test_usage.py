@@ -136,7 +136,7 @@ def test_an_attempt_that_goes_on_by_itself_counts_its_end_when_it_says_it():
     world.receive_and_work()
     assert used(world).succeeded == 0
 
-    world.finisher().complete(parse_job_id(accepted.job_id), fence=1, result="")
+    world.outcome_reports().complete(parse_job_id(accepted.job_id), fence=1, result="")
 
     assert used(world).succeeded == 1
 

@@ -44,7 +44,7 @@ class NotDeleted(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredRemains:
+class StoredTenantData:
     """What there is of a tenant; where a page of it ends is the key of its last row, or a place of its own, as JSON."""
 
     s3: S3Client

@@ -18,9 +18,9 @@ class TargetCaller:
     """Calls the target of a job by its scheme. Every failure of a target is a result."""
 
     def __init__(
-        self, handlers: Mapping[str, Handler], *, clock: Clock, guard: AddressCheck, keys: WebhookKeys
+        self, handlers: Mapping[str, Handler], *, clock: Clock, addresses: AddressCheck, keys: WebhookKeys
     ) -> None:
-        http = HttpCaller(clock=clock, guard=guard, keys=keys)
+        http = HttpCaller(clock=clock, addresses=addresses, keys=keys)
         self._by_scheme: dict[str, Targets] = {
             "handler": HandlerCaller(handlers),
             "http": http,

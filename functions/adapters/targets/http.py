@@ -44,11 +44,11 @@ _WITHOUT_BODY = frozenset({Method.GET, Method.DELETE})
 
 
 class HttpCaller:
-    """Makes one request a call, signed, to an address that the guard lets it call. It follows nothing."""
+    """Makes one request a call, signed, to an address that may be called. It follows nothing."""
 
-    def __init__(self, *, clock: Clock, guard: AddressCheck, keys: WebhookKeys) -> None:
+    def __init__(self, *, clock: Clock, addresses: AddressCheck, keys: WebhookKeys) -> None:
         self._clock = clock
-        self._guard = guard
+        self._addresses = addresses
         self._keys = keys
         # No retries and no redirects: an attempt is one request to the address that was asked for.
         self._http = urllib3.PoolManager(retries=False, maxsize=10)
@@ -70,7 +70,7 @@ class HttpCaller:
     def _exchange(
         self, call: Call, url: str, body: bytes | None, headers: urllib3.HTTPHeaderDict, options: TargetOptions
     ) -> Outcome:
-        _thread.call, _thread.guard = call, self._guard
+        _thread.call, _thread.addresses = call, self._addresses
         try:
             response = self._http.request(
                 options.method.value,
@@ -124,7 +124,7 @@ class _Answer:
     def outcome(self) -> Outcome:
         """What the status means, with as much of the body as there is by now."""
         status, judgement = self._response.status, self._judgement
-        match judgement.verdict:
+        match judgement.meaning:
             case AnswerMeaning.SUCCESS:
                 is_whole = self._is_whole  # before the chunks: none comes after it
                 return Succeeded(result_of(status, b"".join(self._chunks), is_whole=is_whole))
@@ -137,7 +137,7 @@ class _Answer:
                     is_permanent=True,
                 )
             case AnswerMeaning.TRY_AGAIN | AnswerMeaning.REFUSAL:
-                is_permanent = judgement.verdict is AnswerMeaning.REFUSAL
+                is_permanent = judgement.meaning is AnswerMeaning.REFUSAL
                 return Failed(
                     f"the target answered {status}",
                     error_class=f"http_{status}",
@@ -148,17 +148,19 @@ class _Answer:
 
 
 _thread = threading.local()
-"""The call that a thread makes, and its guard: connections are made deep in the library, by whoever needs one."""
+"""The call that a thread makes, and the check of its addresses: connections are made deep in the library, by whoever needs one."""
 
 
 class _CheckedConnection(urllib3.connection.HTTPConnection):
     """A connection to a checked address, which its call can cut. Certificate, SNI and Host keep the name."""
 
     def _new_conn(self) -> socket.socket:
-        guard: AddressCheck = _thread.guard
+        addresses: AddressCheck = _thread.addresses
         timeout = self.timeout if isinstance(self.timeout, int | float) else None
         try:
-            return guard.connect(self._dns_host, self.port, timeout=timeout, socket_options=self.socket_options or ())
+            return addresses.connect(
+                self._dns_host, self.port, timeout=timeout, socket_options=self.socket_options or ()
+            )
         except UnicodeError:
             raise LocationParseError(f"{self.host!r}, label empty or too long") from None
         except socket.gaierror as error:

@@ -77,7 +77,7 @@ class DeadLetterFilter:
 
     def describe(self) -> dict[str, str]:
         """What is said, for the log: of a target only its destination, because a path may hold a secret."""
-        said = {
+        given = {
             "since": format_instant(self.since) if self.since else "",
             "until": format_instant(self.until) if self.until else "",
             "target": destination_of(self.target) if self.target else "",
@@ -85,7 +85,7 @@ class DeadLetterFilter:
             "schedule": self.schedule_id,
             "tag": self.tag,
         }
-        return {name: value for name, value in said.items() if value}
+        return {name: value for name, value in given.items() if value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

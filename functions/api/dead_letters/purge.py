@@ -84,7 +84,7 @@ class Purger:
         try:
             self._purge(letter)
         except Exception as error:  # noqa: BLE001  reported for the one that it belongs to
-            self.journal.event("purge_failed", letter=str(letter.letter_id), error=fault_of(error))
+            self.journal.event("purge_failed", dead_letter=str(letter.letter_id), error=fault_of(error))
             return NotPurged(letter_id=letter.letter_id, fault=type(error).__name__)
         return None
 
@@ -136,7 +136,7 @@ class Purger:
             "matched": len(purged) + len(failed),
             "purged": len(purged),
             "failed": len(failed),
-            "letters": [str(letter.letter_id) for letter in purged],
+            "dead_letters": [str(letter.letter_id) for letter in purged],
         }
         self.journal.event("dead_letters_purged", caller=caller, tenant=tenant, **counts)
         self.audit.note(

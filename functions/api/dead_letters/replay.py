@@ -208,7 +208,7 @@ class Replayer:
         except errors.TickwheelError as error:
             return NotReplayed(letter_id=letter.letter_id, error=error)
         except Exception as error:  # noqa: BLE001  reported for the one that it belongs to
-            self.journal.event("replay_failed", letter=str(letter.letter_id), error=fault_of(error))
+            self.journal.event("replay_failed", dead_letter=str(letter.letter_id), error=fault_of(error))
             fault = errors.NotPlaced([f"a store failed: {type(error).__name__}"])
             return NotReplayed(letter_id=letter.letter_id, error=fault)
 
@@ -272,7 +272,7 @@ class Replayer:
         try:
             self.dead_letters.delete(outcome.letter_id)
         except Exception as error:  # noqa: BLE001  the job continues; a repeat finds out, and forgets the letter then
-            self.journal.event("letter_stays", letter=str(outcome.letter_id), error=type(error).__name__)
+            self.journal.event("dead_letter_stays", dead_letter=str(outcome.letter_id), error=type(error).__name__)
 
     def _take_back(self, far: Timer) -> None:
         """Its attempt has a message: the ledger would drop that of its far row."""
@@ -302,7 +302,7 @@ class Replayer:
             "replayed": len(replayed),
             "already_replayed": len(already),
             "failed": len(outcomes) - len(replayed) - len(already),
-            "letters": replayed,
+            "dead_letters": replayed,
         }
         self.journal.count("dead_letters_replayed", len(replayed))
         self.journal.event("dead_letters_replayed", caller=caller, tenant=tenant, **counts)

@@ -12,10 +12,10 @@ _PROBLEMS: dict[HTTPStatus, dict[type[Exception], tuple[str, str]]] = {
     HTTPStatus.FORBIDDEN: {errors.Forbidden: ("forbidden", "The caller may not do this")},
     HTTPStatus.NOT_FOUND: {
         errors.InvalidJobId: ("not_a_job_id", "This is not a job id"),
-        errors.InvalidDeadLetterId: ("not_a_letter_id", "This is not the id of a dead letter"),
+        errors.InvalidDeadLetterId: ("not_a_dead_letter_id", "This is not the id of a dead letter"),
         errors.JobNotFound: ("job_not_found", "There is no such job"),
         errors.ScheduleNotFound: ("schedule_not_found", "There is no such schedule"),
-        errors.DeadLetterNotFound: ("letter_not_found", "There is no such dead letter"),
+        errors.DeadLetterNotFound: ("dead_letter_not_found", "There is no such dead letter"),
         errors.OperationNotFound: ("operation_not_found", "There is no such operation"),
     },
     HTTPStatus.CONFLICT: {

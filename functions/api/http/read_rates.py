@@ -35,7 +35,7 @@ _Key = tuple[str, str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRates:
-    """Stands behind the guard: a request that it lets through has a caller who may ask.
+    """Stands behind the access check: a request that it lets through has a caller who may ask.
 
     For each caller and tenant, and for each caller, the instant is kept at which the next read would come were they spaced evenly.
     """

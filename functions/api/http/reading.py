@@ -23,7 +23,7 @@ _UNKNOWN_CALLER = "unknown"
 
 
 class Request:
-    """A request as the guard and its route read it: its body is parsed once. arguments: the variables of its path, unescaped."""
+    """A request as the access check and its route read it: its body is parsed once. arguments: the variables of its path, unescaped."""
 
     def __init__(self, event: APIGatewayProxyEventV2, arguments: Mapping[str, str]) -> None:
         self.event = event

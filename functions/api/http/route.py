@@ -1,6 +1,6 @@
 """What a route of the API is. It is declared once, as the decorator of its function; what else has to know of it reads that.
 
-From the declarations follow the router, the guard's rules, what a read costs, the routes of the gateway and the paths of the
+From the declarations follow the router, the access rules, what a read costs, the routes of the gateway and the paths of the
 API's description.
 """
 

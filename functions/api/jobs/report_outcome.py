@@ -37,7 +37,7 @@ _TRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finisher:
+class OutcomeReports:
     """Takes the words of targets. Repeating any of them is safe, and is answered as the first was.
 
     token: a fresh owner token: of two requests that say the same at once, one ends the attempt. caller: who says it,

@@ -24,7 +24,7 @@ from functions.api.jobs.explain import Explainer
 from functions.api.jobs.find import Finder
 from functions.api.jobs.intake import Intake
 from functions.api.jobs.known_ids import KnownIds
-from functions.api.jobs.report_outcome import TARGET_FAILED, Finisher
+from functions.api.jobs.report_outcome import TARGET_FAILED, OutcomeReports
 from functions.api.jobs.requests import CompleteBody, FailBody, HeartbeatBody, patched
 from functions.api.jobs.submit import Accepted
 from functions.domain import errors
@@ -62,7 +62,7 @@ class JobServices:
     finder: Finder
     known: KnownIds
     canceller: Canceller
-    finisher: Finisher
+    outcome_reports: OutcomeReports
     explainer: Explainer
     rescheduler: Rescheduler
     refusals: Refusals
@@ -187,7 +187,7 @@ def explain_job(services: JobServices, _: Request, job_id: str) -> Response[str]
 def heartbeat_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
     """Renew the lease of an attempt whose target is still working."""
     parsed, body = parse_job_id(job_id), request.body_as(HeartbeatBody)
-    row = services.finisher.heartbeat(parsed, fence=body.fence, lease=body.lease)
+    row = services.outcome_reports.heartbeat(parsed, fence=body.fence, lease=body.lease)
     return answer(HTTPStatus.OK, answers.heartbeat_body(parsed, row))
 
 
@@ -197,7 +197,7 @@ def heartbeat_job(services: JobServices, request: Request, job_id: str) -> Respo
 def complete_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
     """Complete an attempt: report that its target has succeeded."""
     parsed, body = parse_job_id(job_id), request.body_as(CompleteBody)
-    services.finisher.complete(parsed, fence=body.fence, result=body.text, caller=request.caller)
+    services.outcome_reports.complete(parsed, fence=body.fence, result=body.text, caller=request.caller)
     return answer(HTTPStatus.OK, answers.ended_body(parsed, State.SUCCEEDED))
 
 
@@ -212,7 +212,7 @@ def fail_job(services: JobServices, request: Request, job_id: str) -> Response[s
     """Fail an attempt: report that its target has failed."""
     parsed, body = parse_job_id(job_id), request.body_as(FailBody)
     failure = Failed(body.error, TARGET_FAILED, is_permanent=body.permanent, retry_after=body.wait)
-    state = services.finisher.fail(parsed, fence=body.fence, failure=failure, caller=request.caller)
+    state = services.outcome_reports.fail(parsed, fence=body.fence, failure=failure, caller=request.caller)
     return answer(HTTPStatus.OK, answers.ended_body(parsed, state))
 
 

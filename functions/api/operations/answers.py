@@ -124,14 +124,14 @@ def operations_body(operations: Sequence[rules.Operation], *, after: str | None)
 
 def filter_body(wanted: rules.JobFilter) -> Filter:
     """Which jobs are selected, as JSON values; a condition that is not given is left out."""
-    said: Filter = {
+    given: Filter = {
         "due_from": format_instant(wanted.due_from),
         "due_until": format_instant(wanted.due_until) if wanted.due_until else "",
         "target": wanted.target,
         "schedule": wanted.schedule_id,
         "tag": wanted.tag,
     }
-    return without_empty(Filter, said)
+    return without_empty(Filter, given)
 
 
 def shift_body(shift: rules.Shift | None) -> Shift:

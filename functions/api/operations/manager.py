@@ -70,8 +70,8 @@ class Asked:
             "dry_run": self.dry_run,
         }
         # What is empty is left out: a field that comes later leaves those that do not say it their fingerprints.
-        said = {name: value for name, value in values.items() if value}
-        return hashlib.blake2b(json.dumps(said).encode(), digest_size=8).hexdigest()
+        given = {name: value for name, value in values.items() if value}
+        return hashlib.blake2b(json.dumps(given).encode(), digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ from functions.domain.schedules.firing import fires
 from functions.domain.schedules.rules import At, Poisson
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.step_budget import STEPS_OF_A_REQUEST, Budget
-from functions.domain.schedules.validation import check_new, check_sense
+from functions.domain.schedules.validation import check_consistency, check_new
 
 MOST_COUNTED = 3_000
 """Fires of one schedule: one a minute for two days, and then some."""
@@ -162,7 +162,7 @@ def _read(given: dict[str, Any], rules: Rules, budget: Budget) -> Schedule:
         raise Misshapen(InvalidSchedule, error) from None
     schedule = read_schedule(definition, rules).schedule(name.tenant, name.id)
     check_new(schedule, before=None)
-    check_sense(schedule, budget=budget)
+    check_consistency(schedule, budget=budget)
     return schedule
 
 

@@ -116,13 +116,13 @@ class TenantPatchBody(StrictModel, json_schema_extra={"examples": [{"limits": {"
 
     def patch(self) -> TenantPatch:
         """The patch of the rules."""
-        said = self.model_fields_set
+        given = self.model_fields_set
         return TenantPatch(
-            plan=(self.plan or plans.DEFAULT_PLAN) if "plan" in said else None,
+            plan=(self.plan or plans.DEFAULT_PLAN) if "plan" in given else None,
             limits=self.limits,
-            drops_limits="limits" in said and self.limits is None,
-            principals=(self.principals or ()) if "principals" in said else None,
-            note=(self.note or "") if "note" in said else None,
+            drops_limits="limits" in given and self.limits is None,
+            principals=(self.principals or ()) if "principals" in given else None,
+            note=(self.note or "") if "note" in given else None,
         )
 
 

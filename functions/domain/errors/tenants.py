@@ -107,7 +107,7 @@ class TenantClosed(TickwheelError):
     """A tenant takes nothing in any more: no job, no schedule, no pause. status: why."""
 
     def __init__(self, tenant: str, status: str) -> None:
-        remedy = "what it has goes on; an operator opens it by `tickwheel tenant resume`"
+        remedy = "what it has continues; an operator opens it by `tickwheel tenant resume`"
         super().__init__(f"tenant {tenant} is {status}: {remedy if status == 'draining' else 'it is gone'}")
 
 

@@ -129,5 +129,5 @@ def _unusual_parts(submission: Submission) -> list[object]:
         "asynchronous": options.is_async,
         "tags": submission.tags,
     }
-    said = {name: value for name, value in parts.items() if value}
-    return [said] if said else []
+    given = {name: value for name, value in parts.items() if value}
+    return [given] if given else []

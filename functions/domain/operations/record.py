@@ -125,8 +125,8 @@ def _progress(given: dict[str, Any]) -> Progress:
 
 
 def _text(values: dict[str, Any]) -> str:
-    said = {name: value for name, value in values.items() if value}
-    return json.dumps(said, separators=(",", ":"), ensure_ascii=False)
+    present = {name: value for name, value in values.items() if value}
+    return json.dumps(present, separators=(",", ":"), ensure_ascii=False)
 
 
 def _ms(instant: datetime | None) -> int | None:

@@ -13,7 +13,7 @@ from functions.domain.lifecycle import State
 from functions.domain.operations.operation import Operation, OperationKind
 
 
-def is_meant(operation: Operation, timer: Timer, *, written_at: datetime | None, now: datetime) -> bool:
+def is_selected(operation: Operation, timer: Timer, *, written_at: datetime | None, now: datetime) -> bool:
     """Whether a row that was written then stands for a selected job, as far as the row says."""
     return (
         operation.wanted.matches(timer)

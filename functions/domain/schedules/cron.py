@@ -216,8 +216,8 @@ def _plain(expression: str, index: int, part: str) -> frozenset[int]:
     try:
         numbers = croniter.expand(" ".join(fields))[0][index]
     except (CroniterError, ValueError, KeyError, IndexError, TypeError) as error:
-        said = str(error).removeprefix(f"[{' '.join(fields)}]").strip()
-        raise _refused(expression, f"is not a cron expression: its {FIELDS[index]}, {part[:100]!r}: {said}") from None
+        reason = str(error).removeprefix(f"[{' '.join(fields)}]").strip()
+        raise _refused(expression, f"is not a cron expression: its {FIELDS[index]}, {part[:100]!r}: {reason}") from None
     low, high = _BOUNDS[index]
     every = range(low, high + 1)
     return frozenset(
@@ -373,5 +373,5 @@ def refused_item(
 
 
 def _refused(expression: str, message: str, *, instead: Sequence[Mapping[str, Any]] = ()) -> InvalidSchedule:
-    said = f": write {' or '.join(map(as_json, instead))}" if instead else ""
-    return InvalidSchedule(message + said, field="cron", value=expression, instead=instead)
+    given = f": write {' or '.join(map(as_json, instead))}" if instead else ""
+    return InvalidSchedule(message + given, field="cron", value=expression, instead=instead)

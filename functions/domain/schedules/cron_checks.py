@@ -156,9 +156,9 @@ def _ambiguous(
     expression: str, index: int, item: str, message: str, meanings: Mapping[str, Mapping[str, Any]]
 ) -> InvalidSchedule:
     """The refusal of an item that may have been written for each of these; for none of them where there are none."""
-    said = ", or ".join(f"{as_json(definition)} for {meaning}" for meaning, definition in meanings.items())
+    given = ", or ".join(f"{as_json(definition)} for {meaning}" for meaning, definition in meanings.items())
     return InvalidSchedule(
-        f"{item[:100]!r} in the {FIELDS[index]} {message}" + (f": write {said}" if said else ""),
+        f"{item[:100]!r} in the {FIELDS[index]} {message}" + (f": write {given}" if given else ""),
         field="cron",
         value=expression,
         instead=tuple(meanings.values()),

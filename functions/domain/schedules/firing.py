@@ -13,12 +13,12 @@ from typing import NamedTuple, Protocol
 from functions.domain.errors import InvalidSchedule, TooCostly
 from functions.domain.instants import EPOCH, LATEST, MICROSECOND, format_instant, from_ms, to_ms
 from functions.domain.schedules.calendars import STEPS_OF_A_SET, STEPS_OF_A_YEAR
-from functions.domain.schedules.nominal_times import nominals, steps
+from functions.domain.schedules.nominal_times import nominal_times, steps
 from functions.domain.schedules.rules import At, Every, Poisson
 from functions.domain.schedules.schedule import Fire, Schedule
 from functions.domain.schedules.shifts import Course, Shift, course_of
 from functions.domain.schedules.step_budget import STEPS_OF_A_FIRE, STEPS_OF_A_WALK, Budget
-from functions.domain.schedules.validation import check_sense
+from functions.domain.schedules.validation import check_consistency
 from functions.domain.schedules.zones import Nominal
 
 STEPS_OF_A_LOOK = 3
@@ -74,7 +74,7 @@ def gather(schedule: Schedule, *, after: datetime, budget: Budget | None = None)
     since = course.looks_back_to(after)
     if schedule.start is not None:
         since = max(since, schedule.start.astimezone(UTC))
-    found = _in_order(_moves(course, partial(nominals, schedule, budget=budget), since=since, budget=budget))
+    found = _in_order(_moves(course, partial(nominal_times, schedule, budget=budget), since=since, budget=budget))
     return _until_the_end(schedule, (gathered for gathered in found if gathered.fire.at > after))
 
 
@@ -85,7 +85,7 @@ def check_fires(schedule: Schedule, *, now: datetime, budget: Budget | None = No
     or the next fire would each time.
     """
     whole = Budget(STEPS_OF_A_WALK, within=budget)
-    check_sense(schedule, budget=whole)
+    check_consistency(schedule, budget=whole)
     left = whole.left
     fire = next_fire(schedule, after=now, budget=whole)
     if fire is None:

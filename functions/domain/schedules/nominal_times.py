@@ -17,7 +17,7 @@ from functions.domain.schedules.windows import open_share
 from functions.domain.schedules.zones import Nominal, first_local, in_time, zone_of
 
 
-def nominals(schedule: Schedule, *, since: datetime, budget: Budget | None = None) -> Iterator[Nominal]:
+def nominal_times(schedule: Schedule, *, since: datetime, budget: Budget | None = None) -> Iterator[Nominal]:
     """The times that the rule names from `since` (inclusive, aware UTC) on, in order; each a whole millisecond.
 
     Neither start and end, nor windows and calendar have a say here, but start is where intervals are counted from. Not

@@ -23,7 +23,7 @@ SHORTEST_ROLL = HOUR
 """Between fires that roll over excluded dates: a month of them is looked at for each fire."""
 
 
-def check_sense(schedule: Schedule, *, budget: Budget | None = None) -> None:
+def check_consistency(schedule: Schedule, *, budget: Budget | None = None) -> None:
     """Raises InvalidSchedule for unknown names, a bad expression, and parts that contradict each other; TooCostly."""
     zone_of(schedule.timezone)
     if schedule.calendar is not None:

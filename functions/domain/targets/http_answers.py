@@ -39,7 +39,7 @@ class AnswerMeaning(StrEnum):
 class Judgement(NamedTuple):
     """retry_after: no attempt before this is of any use, says the target; None when it says nothing usable."""
 
-    verdict: AnswerMeaning
+    meaning: AnswerMeaning
     retry_after: timedelta | None = None
 
 

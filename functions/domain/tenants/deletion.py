@@ -85,14 +85,14 @@ def encode_deletion(deletion: Deletion) -> str:
 def decode_deletion(text: str, *, tenant: str) -> Deletion:
     """The deletion that `encode_deletion` wrote. Raises Undecodable."""
     try:
-        said = json.loads(text)
+        given = json.loads(text)
         return Deletion(
             tenant=tenant,
-            since=from_ms(said["since"]),
-            keeps_ledger=said["keeps_ledger"],
-            part=DeletionStage(said["part"]) if said["part"] is not None else None,
-            after=said["after"],
-            deleted=said["deleted"],
+            since=from_ms(given["since"]),
+            keeps_ledger=given["keeps_ledger"],
+            part=DeletionStage(given["part"]) if given["part"] is not None else None,
+            after=given["after"],
+            deleted=given["deleted"],
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise Undecodable(f"not a deletion: {error!r}") from error

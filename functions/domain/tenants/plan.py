@@ -211,9 +211,9 @@ class Tenant:
     def plan_among(self, plans: Mapping[str, Limits]) -> TenantPlan:
         """What it may do on a stage with these plans. One that is not there any more counts as the default."""
         default = plans.get(DEFAULT_PLAN, {})
-        said = {**default, **plans.get(self.plan, {}), **self.limits}
+        given = {**default, **plans.get(self.plan, {}), **self.limits}
         return TenantPlan(
-            **read_limits(said),
+            **read_limits(given),
             principals=self.principals,
             status=self.status,
             note=self.note,
@@ -221,16 +221,16 @@ class Tenant:
         )
 
 
-def read_limits(said: Limits) -> dict[str, Any]:
+def read_limits(given: Limits) -> dict[str, Any]:
     """Limits by their names, as a plan has them. Raises InvalidInput, which names the limit."""
-    check_limit_names(said)
-    read: dict[str, Any] = {name: LIMITS[name].read(name, value) for name, value in said.items() if name in LIMITS}
-    if TOP_PRIORITY in said:
+    check_limit_names(given)
+    read: dict[str, Any] = {name: LIMITS[name].read(name, value) for name, value in given.items() if name in LIMITS}
+    if TOP_PRIORITY in given:
         try:
-            read[TOP_PRIORITY] = PRIORITY_WORDS.member_of(said[TOP_PRIORITY])
+            read[TOP_PRIORITY] = PRIORITY_WORDS.member_of(given[TOP_PRIORITY])
         except Undecodable:
             names = ", ".join(map(PRIORITY_WORDS.code_of, Priority))
-            raise InvalidInput(f"{TOP_PRIORITY} is {said[TOP_PRIORITY]!r}, but must be one of {names}") from None
+            raise InvalidInput(f"{TOP_PRIORITY} is {given[TOP_PRIORITY]!r}, but must be one of {names}") from None
     return read
 
 
@@ -261,24 +261,24 @@ def encode_tenant(tenant: Tenant) -> str:
         "version": tenant.version or None,
         "changed_at": to_ms(tenant.changed_at) if tenant.changed_at is not None else None,
     }
-    said = {name: value for name, value in values.items() if value is not None}
-    return json.dumps(said, separators=(",", ":"), ensure_ascii=False)
+    given = {name: value for name, value in values.items() if value is not None}
+    return json.dumps(given, separators=(",", ":"), ensure_ascii=False)
 
 
 def decode_tenant(text: str) -> Tenant:
     """The tenant that `encode_tenant` wrote. Raises Undecodable."""
     try:
-        said: dict[str, Any] = json.loads(text)
+        given: dict[str, Any] = json.loads(text)
         return Tenant(
-            plan=said.get("plan", DEFAULT_PLAN),
+            plan=given.get("plan", DEFAULT_PLAN),
             # What a newer Tickwheel knows is left out: one row must not stop everybody who reads them all.
-            limits={name: limit for name, limit in said.get("limits", {}).items() if name in LIMIT_NAMES},
-            principals=tuple(said.get("principals", ())),
-            status=_status(said.get("status", TenantStatus.ACTIVE)),
-            status_since=from_ms(said["since"]) if "since" in said else None,
-            note=said.get("note", ""),
-            version=said.get("version", 0),
-            changed_at=from_ms(said["changed_at"]) if "changed_at" in said else None,
+            limits={name: limit for name, limit in given.get("limits", {}).items() if name in LIMIT_NAMES},
+            principals=tuple(given.get("principals", ())),
+            status=_status(given.get("status", TenantStatus.ACTIVE)),
+            status_since=from_ms(given["since"]) if "since" in given else None,
+            note=given.get("note", ""),
+            version=given.get("version", 0),
+            changed_at=from_ms(given["changed_at"]) if "changed_at" in given else None,
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise Undecodable(f"not a tenant: {error!r}") from error

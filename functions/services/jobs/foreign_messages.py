@@ -33,4 +33,4 @@ class ForeignMessages:
         self.dead_letters.put(letter)
         self.journal.count("dead_lettered")
         # Neither the body nor what it was refused for: both are its sender's words, and stand in the dead letter.
-        self.journal.event("message_undecodable", message_id=message_id, letter=str(letter.letter_id))
+        self.journal.event("message_undecodable", message_id=message_id, dead_letter=str(letter.letter_id))

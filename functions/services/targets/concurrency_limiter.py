@@ -74,7 +74,7 @@ class ConcurrencyLimiter:
         try:
             self.permits.give_back(permit)
         except Exception as error:  # noqa: BLE001  the job is settled, or comes back; its permit must not change that
-            self.journal.event("seat_not_given_back", tenant=permit.tenant, error=type(error).__name__)
+            self.journal.event("permit_not_given_back", tenant=permit.tenant, error=type(error).__name__)
 
     def _numbers(self, tenant: str, *, limit: int) -> Iterator[int]:
         """Which permits to try: one at random, and where that is taken, some of the free ones."""
