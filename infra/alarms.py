@@ -85,7 +85,7 @@ class Alarms(Construct):
             self._failed_requests(),
             self._throttles(next(function for function in functions if function.name == "api")),
         ]
-        broken = self._broken_promises()
+        broken = [*self._broken_promises(), *self._dropped_invocations(functions)]
         letters = [*self._dead_lettered(), *self._waiting_for_their_consumer(ready_queues)]
         topics.ticket(
             ages["low"],
@@ -177,6 +177,20 @@ class Alarms(Construct):
                 periods=3,
                 breaching=2,
             ),
+        ]
+
+    def _dropped_invocations(self, functions: Sequence[Function]) -> list[cloudwatch.Alarm]:
+        return [
+            alarm(
+                self,
+                f"Dropped{_camel_case(function.name)}",
+                metric=function.dropped_invocations(),
+                threshold=0,
+                meaning=f"Lambda takes invocations of {function.name} for a loop and drops them: messages end as dead letters",
+                section="lambda-drops-invocations",
+            )
+            for function in functions
+            if function.sends_to_itself
         ]
 
     def _dead_lettered(self) -> list[cloudwatch.Alarm]:

@@ -105,7 +105,14 @@ def _front(
 
 def _publish(scope: Construct, *, api: apigateway.HttpApi, stage: Stage, caller: str) -> None:
     access_log = logs.LogGroup(
-        scope, "AccessLog", retention=stage.log_retention, removal_policy=cdk.RemovalPolicy.DESTROY
+        scope,
+        "AccessLog",
+        # Below this prefix one resource policy of CloudWatch Logs holds for all groups. Elsewhere each API of the account
+        # adds its own to it, until it has 5,120 characters and no stage can be created any more
+        # (https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/AWS-logs-and-resource-policy.html).
+        log_group_name=f"/aws/vendedlogs/{cdk.Stack.of(scope).stack_name}/api",
+        retention=stage.log_retention,
+        removal_policy=cdk.RemovalPolicy.DESTROY,
     )
     apigateway.CfnStage(
         scope,

@@ -45,7 +45,7 @@ class Dashboard(Construct):
             widgets=[
                 [_heading("Are jobs late?")],
                 _first_signs(stage),
-                _lateness(stage),
+                _lateness(functions, stage=stage),
                 *(_lag_by(dimension, stage=stage) for dimension in DIMENSIONS["lag_ms"]),
                 [_heading("Where: submission")],
                 _submission(stage),
@@ -78,7 +78,7 @@ def _first_signs(stage: Stage) -> list[cloudwatch.IWidget]:
     ]
 
 
-def _lateness(stage: Stage) -> list[cloudwatch.IWidget]:
+def _lateness(functions: Sequence[Function], *, stage: Stage) -> list[cloudwatch.IWidget]:
     return [
         _graph(
             "Lag, the other percentiles (ms)",
@@ -98,6 +98,11 @@ def _lateness(stage: Stage) -> list[cloudwatch.IWidget]:
             *_of_each("chains_broken", stage=stage),
             *(emitted("dead_lettered", service=service, stage=stage) for service in BURYING),
             *_of_each("audit_lines_lost", stage=stage),
+            *(
+                function.dropped_invocations().with_(label=f"{function.name}: invocations dropped")
+                for function in functions
+                if function.sends_to_itself
+            ),
             columns=3,
         ),
     ]

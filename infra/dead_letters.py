@@ -6,6 +6,7 @@ from constructs import Construct
 
 from infra.package import Deployment, Function
 from infra.queue_sources import consume
+from infra.stage import MAX_CONCURRENCY
 
 
 class DeadLetters(Construct):
@@ -20,6 +21,7 @@ class DeadLetters(Construct):
             description="Records messages that no worker could finish",
             deployment=deployment,
             size=deployment.stage.dead_letters,
+            sends_to_itself=True,
         )
         self.function.grant_tables("ledger", "UpdateItem", "GetItem")
         # What a failure means for its schedule: a pause, or the next fire.
@@ -40,5 +42,7 @@ class DeadLetters(Construct):
             self,
             self.function,
             queues,
+            # Nobody waits for a dead letter: the concurrency of a small account is for jobs. Two is SQS's least.
+            max_concurrency=[MAX_CONCURRENCY.start] * len(queues),
             because="SQS sources have no failure destination, and a message that fails here stays where it is for 14 days.",
         )

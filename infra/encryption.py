@@ -16,6 +16,7 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from infra.retention import retention
 from infra.stage import OWN_KEY, Stage
 
 DATA_KEY_REUSE = cdk.Duration.hours(1)
@@ -40,7 +41,7 @@ def customer_key(scope: Construct, *, stage: Stage) -> kms.IKey | None:
         description=f"Tickwheel {stage.name}: all that it keeps",
         enable_key_rotation=True,
         pending_window=DELETION_WINDOW,
-        removal_policy=cdk.RemovalPolicy.RETAIN if stage.retained else cdk.RemovalPolicy.DESTROY,
+        removal_policy=retention(retained=stage.retained),
     )
     for statement in key_policy(scope, stage=stage):
         key.add_to_resource_policy(statement)

@@ -16,6 +16,7 @@ from typing import cast
 
 import aws_cdk as cdk
 import jsii
+from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -89,7 +90,10 @@ class Deployment:
 
 
 class Function(Construct):
-    """One function: its handler is `functions.<name>.handler.handler`, its role allows what `grant` says and no more."""
+    """One function: its handler is `functions.<name>.handler.handler`, its role allows what `grant` says and no more.
+
+    sends_to_itself: it may send, on purpose, what invokes it again.
+    """
 
     def __init__(
         self,
@@ -102,10 +106,12 @@ class Function(Construct):
         size: FunctionSize,
         environment: Mapping[str, str] = MappingProxyType({}),
         max_event_age: cdk.Duration | None = None,
+        sends_to_itself: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
         stage, package, storage = deployment.stage, deployment.package, deployment.storage
         self.name = name
+        self.sends_to_itself = sends_to_itself
         self._stage, self._storage = stage, storage
         self.granted: list[tuple[str, str]] = []
         self.log_group = logs.LogGroup(
@@ -131,9 +137,16 @@ class Function(Construct):
             # The next tick repeats a lost one; a retried or late tick only competes with it.
             retry_attempts=0 if max_event_age else None,
             max_event_age=max_event_age,
+            # By default Lambda stops a chain of 16 invocations. No client of ours says that there is one
+            # (functions/adapters/clients.py); this is for what sends with another.
+            recursive_loop=lambda_.RecursiveLoop.ALLOW if sends_to_itself else None,
         )
         self.function = cast("lambda_.IFunction", function)
         self._answer_findings(ticked=max_event_age is not None)
+
+    def dropped_invocations(self) -> cloudwatch.Metric:
+        """What Lambda has not run because it took it for a loop, a minute."""
+        return self.function.metric("RecursiveInvocationsDropped", period=cdk.Duration.minutes(1), statistic="Sum")
 
     def grant(self, *actions: str, on: Sequence[str]) -> None:
         """Allow exactly these actions on exactly these ARNs; `granted` keeps each pair of them."""

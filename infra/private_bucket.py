@@ -8,6 +8,8 @@ import aws_cdk as cdk
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from infra.retention import retention
+
 
 def private_bucket(
     scope: Construct, construct_id: str, *, retained: bool, rules: Sequence[s3.LifecycleRule]
@@ -25,5 +27,5 @@ def private_bucket(
             s3.LifecycleRule(id="AbortUploads", abort_incomplete_multipart_upload_after=cdk.Duration.days(1)),
             *rules,
         ],
-        removal_policy=cdk.RemovalPolicy.RETAIN if retained else cdk.RemovalPolicy.DESTROY,
+        removal_policy=retention(retained=retained),
     )

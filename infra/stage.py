@@ -140,7 +140,6 @@ class Stage:
     former_keys: tuple[str, ...] = ()
     alarm_email: str | None = None
     restored_tables: Mapping[str, str] = field(default_factory=dict, hash=False)
-    metrics_namespace: str = "Tickwheel"
     log_level: str = "INFO"
 
     def __post_init__(self) -> None:
@@ -189,6 +188,11 @@ class Stage:
             f"there is no stage {name!r}: use --context stage= with one of {', '.join(stage.name for stage in STAGES)}, "
             "or add yours to infra/stage.py"
         )
+
+    @property
+    def metrics_namespace(self) -> str:
+        """Where its functions count. One of its own: stages of one account and region would page for each other."""
+        return f"Tickwheel/{self.name}"
 
     @property
     def allowed_targets(self) -> AllowedTargets:

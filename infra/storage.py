@@ -17,6 +17,7 @@ from infra.acknowledge import acknowledge
 from infra.audit_trail import AuditTrail
 from infra.encryption import customer_key, encrypt
 from infra.private_bucket import private_bucket
+from infra.retention import retention
 from infra.stage import Stage
 
 EXPORT_LIFE = cdk.Duration.days(7)
@@ -86,7 +87,8 @@ def _table(scope: Construct, *, schema: TableSchema, retained: bool) -> dynamodb
             point_in_time_recovery_enabled=True
         ),
         deletion_protection=retained,
-        removal_policy=_removal(retained=retained),
+        # Not as other data: a table under protection would stop the rollback of a creation that failed.
+        removal_policy=cdk.RemovalPolicy.RETAIN if retained else cdk.RemovalPolicy.DESTROY,
     )
 
 
@@ -118,7 +120,7 @@ def _webhook_secret(scope: Construct, *, retained: bool) -> secretsmanager.CfnSe
             password_length=64,
             exclude_punctuation=True,
         ),
-        removal_policy=_removal(retained=retained),
+        removal_policy=retention(retained=retained),
     )
     acknowledge(
         secret,
@@ -127,7 +129,3 @@ def _webhook_secret(scope: Construct, *, retained: bool) -> secretsmanager.CfnSe
     )
     # Its attribute and not its reference, which is the ARN on AWS but a name on the local cloud.
     return cast("secretsmanager.CfnSecret", secret.node.default_child)
-
-
-def _removal(*, retained: bool) -> cdk.RemovalPolicy:
-    return cdk.RemovalPolicy.RETAIN if retained else cdk.RemovalPolicy.DESTROY

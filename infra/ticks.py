@@ -16,9 +16,6 @@ from infra.package import Function
 TARGETS_PER_RULE = 5
 """EventBridge's limit."""
 
-LONGEST_CERTAIN_PREFIX = 20
-"""How much of a stack's name is in the generated name of its rules, whatever the limit on that name cuts off."""
-
 MAX_AGE = cdk.Duration.seconds(60)
 """A tick that could not be delivered within a minute is the next tick."""
 
@@ -31,10 +28,13 @@ class MinuteTicks(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         arn = function.function.function_arn
+        # CloudFormation would cut a long name, and no pattern of the permission would be sure to match what is left.
+        prefix = f"{cdk.Stack.of(self).stack_name}-{function.name}-"
         for first in range(0, len(inputs), TARGETS_PER_RULE):
             rule = events.CfnRule(
                 self,
                 f"From{first}",
+                name=f"{prefix}{first}",
                 description=f"Ticks of the {function.name}",
                 schedule_expression="rate(1 minute)",
                 state="ENABLED",
@@ -48,22 +48,14 @@ class MinuteTicks(Construct):
                 "Serverless-EventBusDLQ",
                 because="A lost tick holds no data: cursors and leases are in tables, the next tick reads them.",
             )
-        self._permit(function)
-
-    def _permit(self, function: Function) -> None:
-        stack = cdk.Stack.of(self)
         # One statement for every rule of this construct: one for each would pass Lambda's 20 KB policy limit at 64 shards.
-        # CloudFormation names a rule {stack}-{logical id}-{random}, with both names cut when it gets long, and a logical
-        # id starts with the construct's path.
-        stack_prefix = stack.stack_name[:LONGEST_CERTAIN_PREFIX]
-        path = self.node.path.removeprefix(stack.node.path).replace("/", "")
         lambda_.CfnPermission(
             self,
             "Permission",
             action="lambda:InvokeFunction",
-            function_name=function.function.function_arn,
+            function_name=arn,
             principal="events.amazonaws.com",
-            source_arn=stack.format_arn(service="events", resource="rule", resource_name=f"{stack_prefix}*-{path}*"),
+            source_arn=cdk.Stack.of(self).format_arn(service="events", resource="rule", resource_name=f"{prefix}*"),
         )
 
 

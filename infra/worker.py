@@ -37,6 +37,7 @@ def _function(scope: Construct, *, deployment: Deployment) -> Function:
         description="Claims, runs and settles jobs",
         deployment=deployment,
         size=stage.worker,
+        sends_to_itself=True,
         environment={
             "PAYLOAD_BUCKET": deployment.storage.payloads.bucket_name,
             "WEBHOOK_SECRET": deployment.storage.webhook_secret_arn,

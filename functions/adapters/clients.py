@@ -37,6 +37,8 @@ _PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.06, 0.5
 REFUSED = "ConditionalCheckFailed"
 """The reason why a transaction is cancelled, of a part whose condition is not met."""
 
+_TRACE_HEADER = "X-Amzn-Trace-Id"
+
 _TRANSIENT = frozenset(
     {
         "InternalServerError",
@@ -122,40 +124,61 @@ def patiently(call: Callable[[], Answer], *, tries: int = TRIES) -> Answer:
 
 def dynamodb(clock: SystemClock, *, attempts: int = ATTEMPTS) -> DynamoDBClient:
     """A DynamoDB client whose answers give the clock the time of the store."""
-    client = boto3.client("dynamodb", config=_config(attempts))
+    client = _client("dynamodb", _config(attempts))
     client.meta.events.register("after-call.dynamodb", clock.observe_response)
     return client
 
 
 def sqs(*, attempts: int = ATTEMPTS) -> SQSClient:
     """An SQS client."""
-    return boto3.client("sqs", config=_config(attempts))
+    return _client("sqs", _config(attempts))
 
 
 def s3() -> S3Client:
     """An S3 client. What it presigns holds in every region: it names the host of the bucket's own."""
     regional = Config(signature_version="s3v4", s3={"addressing_style": "virtual"})
-    return boto3.client("s3", config=_config(ATTEMPTS).merge(regional))
+    return _client("s3", _config(ATTEMPTS).merge(regional))
 
 
 def secrets_manager() -> SecretsManagerClient:
     """A Secrets Manager client. It asks once: the attempt of a job waits for the answer, and its lease does not."""
-    return boto3.client("secretsmanager", config=_config(attempts=1))
+    return _client("secretsmanager", _config(attempts=1))
 
 
 def functions() -> Any:
     """A Lambda client. It asks once: whoever calls does not depend on the answer."""
-    return boto3.client("lambda", config=_config(attempts=1))
+    return _client("lambda", _config(attempts=1))
 
 
 def firehose() -> FirehoseClient:
     """A Firehose client. It asks once, and not for long: the jobs of an invocation are acknowledged behind it."""
-    return boto3.client("firehose", config=_config(attempts=1, seconds=1))
+    return _client("firehose", _config(attempts=1, seconds=1))
 
 
 def target(service: str, region: str, *, seconds: float) -> Any:
     """A client of a service that jobs call, in any region. An attempt is one request, which may take its time."""
-    return boto3.client(service, region_name=region, config=_config(attempts=1, seconds=seconds))  # pyright: ignore[reportCallIssue, reportArgumentType]
+    return _client(service, _config(attempts=1, seconds=seconds), region=region)
+
+
+def _client(service: str, config: Config, *, region: str | None = None) -> Any:
+    client = boto3.client(service, region_name=region, config=config)  # pyright: ignore[reportCallIssue, reportArgumentType]
+    # Among the handlers of "before-call" the last: botocore adds the header there.
+    client.meta.events.register_last("before-call", _without_lineage)
+    return client
+
+
+def _without_lineage(params: dict[str, Any], **_: Any) -> None:
+    """Leave out of the trace header how often Lambda was invoked in this chain of requests.
+
+    Lambda stops the next invocation of a chain of about 16, of any service in between
+    (https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html). With us such a chain is no accident: a
+    worker sends the next attempt, the next fire, or a job that waits for a permit, to the queue that invokes it. Their
+    number is bounded by retries, caps and expiry. A target's functions would be stopped in our chain, too.
+    """
+    header = params["headers"].get(_TRACE_HEADER)
+    if header:
+        parts = (part for part in header.split(";") if not part.startswith("Lineage="))
+        params["headers"][_TRACE_HEADER] = ";".join(parts)
 
 
 def _config(attempts: int, *, seconds: float = TIMEOUT_SECONDS) -> Config:

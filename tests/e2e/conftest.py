@@ -23,6 +23,7 @@ from scripts.least_privilege import recording
 from testkit.builders import LOCAL_WHEEL
 from testkit.deployment import Deployment
 from testkit.polling import eventually
+from tests.e2e.long_chains import LongChains, begin_long_chains
 from tests.e2e.releases import Releases, check_out_releases
 from tests.e2e.returning import Return, Rollback, destroy_and_deploy, roll_back
 from tests.e2e.schedules import Lives
@@ -40,6 +41,7 @@ HERE = Path(__file__).parent
 LAST = (
     "test_far_ring",
     "test_update",
+    "test_long_chains",
     "test_rescue",
     "test_schedules",
     "test_noisy_neighbour",
@@ -192,6 +194,12 @@ def lives(deployment: Deployment, sink: Sink, update: Update) -> Iterator[Lives]
     """Schedules that fire while the other tests run."""
     with Lives(deployment, sink) as lives:
         yield lives
+
+
+@pytest.fixture(scope="package", autouse=True)
+def long_chains(client: Client, sink: Sink, update: Update) -> LongChains:
+    """Begun at once: they take minutes."""
+    return begin_long_chains(client, sink)
 
 
 @pytest.fixture(scope="package", autouse=True)

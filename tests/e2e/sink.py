@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -53,11 +54,12 @@ class Target:
     """The address of one job, so that what arrives is that job's; its first `fails` answers are 503.
 
     A target that `holds` does not answer its first call before it is `released`. is_hastened: somebody lets its job run
-    before its time.
+    before its time. takes: how many seconds each answer takes.
     """
 
-    def __init__(self, url: str, *, fails: float, holds: bool, is_hastened: bool) -> None:
+    def __init__(self, url: str, *, fails: float, holds: bool, is_hastened: bool, takes: float) -> None:
         self.url = url
+        self.takes = takes
         self.is_hastened = is_hastened
         self.released = threading.Event()
         if not holds:
@@ -100,12 +102,14 @@ class Sink(LoopbackServer):
                 status = target.take(at, headers, body) if target else 404
                 if target:
                     target.released.wait(_LONGEST_HOLD_SECONDS)
+                    time.sleep(target.takes)
                 with contextlib.suppress(ConnectionError):  # who called may have been killed
                     self.answer(status)
 
         super().__init__(Request, poll_seconds=0.05)
 
-    def target(self, *, fails: float = 0, holds: bool = False, is_hastened: bool = False) -> Target:
+    def target(self, *, fails: float = 0, holds: bool = False, is_hastened: bool = False, takes: float = 0) -> Target:
         path = f"/{next(self._numbers)}"
-        target = self.targets[path] = Target(f"{self.url}{path}", fails=fails, holds=holds, is_hastened=is_hastened)
+        url = f"{self.url}{path}"
+        target = self.targets[path] = Target(url, fails=fails, holds=holds, is_hastened=is_hastened, takes=takes)
         return target

@@ -110,7 +110,7 @@ def test_faults_on_the_local_cloud_set_their_alarms_off(
     assert {"DeadLetteredByWorker", "DeadLetteredByDeadLetters", "JobsFail"} <= found
     assert "ErrorsScanner" in found
     assert {"BurnFastShort", *LONG} <= found
-    assert data.undeclared("Tickwheel", emitted=EMITTED, dimensions=DIMENSIONS) == set()
+    assert data.undeclared("Tickwheel/local", emitted=EMITTED, dimensions=DIMENSIONS) == set()
     # What did not happen is not reported.
     assert not found & {"Early", "ClockSkewed", "ChainsBroken", "PromiseBroken", "Shedding", "DeadLetteredByScanner"}
 

@@ -273,6 +273,13 @@ def a_store_fails_the_api(watched: Watched) -> None:
             watched.run("api", lambda: watched.stage.call("POST", "/v1/jobs", A_JOB))
 
 
+def lambda_takes_retries_for_a_loop(watched: Watched) -> None:
+    """As Lambda counts it: no code of ours runs."""
+    for function in ("WorkerFunction", "DeadLettersFunction"):
+        dropped = metric("AWS/Lambda", "RecursiveInvocationsDropped", FunctionName=function)
+        watched.data.put(dropped, 1.0, at=watched.now)
+
+
 def the_account_has_no_concurrency_left(watched: Watched) -> None:
     """For the API, as Lambda tells: no code of ours runs."""
     for _ in range(2):
@@ -418,6 +425,8 @@ FAULTS: dict[str, Fault] = {
     "PromotionLag": some_shards_are_not_scanned,
     "RequestsFail": a_store_fails_the_api,
     "ThrottledApi": the_account_has_no_concurrency_left,
+    "DroppedWorker": lambda_takes_retries_for_a_loop,
+    "DroppedDeadLetters": lambda_takes_retries_for_a_loop,
     "RescueRate": workers_die,
     "BurnFast": jobs_are_late,
     "BurnFastLong": jobs_are_late,

@@ -12,6 +12,7 @@ from scripts.synthesis import Templates
 from testkit.cloudwatch.alarms import Alarms
 from testkit.events import Context
 from tests.infra.watched import Watched, watched_stage
+from tests.integration.stage import NAMESPACE
 
 FUNCTIONS_WITH_TICKS = ("sweeper", "operations")
 
@@ -30,7 +31,7 @@ def pass_a_minute(watched: Watched) -> None:
 
 
 def emitted_by(watched: Watched) -> set[str]:
-    return {name_of(metric) for metric in watched.data.values if metric.namespace == "Tickwheel"}
+    return {name_of(metric) for metric in watched.data.values if metric.namespace == NAMESPACE}
 
 
 def test_an_idle_stage_emits_what_its_bill_counts(watched: Watched) -> None:

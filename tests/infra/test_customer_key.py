@@ -124,7 +124,7 @@ def test_a_key_of_its_own_encrypts_all_that_a_stage_keeps(own: Templates) -> Non
     ]
 
     assert keys_of(own) == {json.dumps({"Fn::GetAtt": [name, "Arn"]}), json.dumps({"Fn::ImportValue": exported})}
-    assert (key["DeletionPolicy"], key["UpdateReplacePolicy"]) == ("Retain", "Retain")
+    assert (key["DeletionPolicy"], key["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain")
     assert key["Properties"]["EnableKeyRotation"] is True
     assert key["Properties"]["PendingWindowInDays"] == 30
 

@@ -61,10 +61,12 @@ def test_the_ready_queues_are_reported_in_the_order_of_the_classes(templates: Te
 
 
 @pytest.mark.parametrize("function", MODELS)
-def test_logs_and_metrics_carry_the_name_of_their_function(function: str, templates: Templates) -> None:
+def test_logs_and_metrics_carry_the_name_of_their_function_and_stage(
+    function: str, any_stage: Stage, templates: Templates
+) -> None:
     environment = environment_of(function, templates)
     assert environment["POWERTOOLS_SERVICE_NAME"] == function
-    assert environment["POWERTOOLS_METRICS_NAMESPACE"] == "Tickwheel"
+    assert environment["POWERTOOLS_METRICS_NAMESPACE"] == f"Tickwheel/{any_stage.name}"
     assert environment["LOG_LEVEL"] == "INFO"
 
 

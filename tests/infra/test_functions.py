@@ -9,7 +9,6 @@ NAMED_BY_AWS = {
     "AWS::CloudWatch::Alarm": "AlarmName",
     "AWS::CloudWatch::Dashboard": "DashboardName",
     "AWS::DynamoDB::Table": "TableName",
-    "AWS::Events::Rule": "Name",
     "AWS::IAM::Role": "RoleName",
     "AWS::Lambda::Function": "FunctionName",
     "AWS::Lambda::LayerVersion": "LayerName",
@@ -40,13 +39,23 @@ def test_nothing_reserves_concurrency_because_a_new_account_has_ten(templates: T
         assert "ReservedConcurrentExecutions" not in function["Properties"]
 
 
-def test_no_resource_has_a_physical_name(templates: Templates) -> None:
-    for kind, attribute in NAMED_BY_AWS.items():
-        for resource in templates.of_type(kind).values():
-            assert attribute not in resource["Properties"]
+def test_no_resource_has_a_physical_name_unless_aws_asks_for_one(templates: Templates) -> None:
+    named = {
+        resource["Properties"][attribute]
+        for kind, attribute in NAMED_BY_AWS.items()
+        for resource in templates.of_type(kind).values()
+        if attribute in resource["Properties"]
+    }
+    assert named == {f"/aws/vendedlogs/Tickwheel-{templates.environment('api')['STAGE']}-Scheduler/api"}
 
 
 def test_the_longest_attempt_leaves_the_worker_time_to_settle(any_stage: Stage, templates: Templates) -> None:
     timeout = templates.functions()["worker"]["Properties"]["Timeout"]
     assert templates.environment("api")["MAX_TIMEOUT_SECONDS"] == str(timeout - 10)
     assert any_stage.longest_attempt.total_seconds() == timeout - 10
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_only_what_sends_to_its_own_queue_may_loop(function: str, templates: Templates) -> None:
+    allowed = "Allow" if function in {"worker", "dead_letters"} else None
+    assert templates.functions()[function]["Properties"].get("RecursiveLoop") == allowed

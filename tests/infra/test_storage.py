@@ -44,10 +44,12 @@ def test_every_table_is_on_demand_recoverable_and_without_indexes(templates: Tem
 
 
 def test_data_survives_its_stack_everywhere_but_locally(any_stage: Stage, templates: Templates) -> None:
-    policy = "Delete" if any_stage.name == "local" else "Retain"
-    for kind in ("AWS::DynamoDB::Table", "AWS::S3::Bucket"):
+    kept = any_stage.name != "local"
+    policies = {"AWS::DynamoDB::Table": "Retain", "AWS::S3::Bucket": "RetainExceptOnCreate"}
+    for kind, policy in policies.items():
         for resource in templates.of_type(kind).values():
-            assert (resource["DeletionPolicy"], resource["UpdateReplacePolicy"]) == (policy, policy)
+            assert resource["DeletionPolicy"] == (policy if kept else "Delete")
+            assert resource["UpdateReplacePolicy"] == ("Retain" if kept else "Delete")
     for table in templates.of_type("AWS::DynamoDB::Table").values():
         assert table["Properties"]["DeletionProtectionEnabled"] is (any_stage.name != "local")
 
@@ -57,7 +59,7 @@ def test_the_keys_of_webhooks_are_generated_once_and_outlive_the_stack(any_stage
     # A reference would be a name on the local cloud, and no grant on it would hold.
     assert {"Fn::GetAtt": [logical_id, "Id"]} in [output["Value"] for output in templates.storage["Outputs"].values()]
     generated = secret["Properties"]["GenerateSecretString"]
-    assert secret["DeletionPolicy"] == ("Delete" if any_stage.name == "local" else "Retain")
+    assert secret["DeletionPolicy"] == ("Delete" if any_stage.name == "local" else "RetainExceptOnCreate")
     # Every word of it: another one would generate another key at the next deploy.
     assert generated == {
         "ExcludePunctuation": True,

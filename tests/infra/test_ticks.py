@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
-from infra.stage import Stage
+from infra.stage import LONGEST_NAME, Stage
 from scripts.synthesis import Templates
 
 RESOURCE_LIMIT = 500
 BYTES_LIMIT = 1_000_000
+
+LONGEST_RULE_NAME = 64
+"""https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutRule.html"""
 
 
 @pytest.fixture(scope="session")
@@ -80,8 +83,14 @@ def test_the_permission_covers_every_rule_of_its_stage_and_no_other(large: Templ
         for permission in large.of_type("AWS::Lambda::Permission").values()
         if permission["Properties"]["Principal"] == "events.amazonaws.com"
     ]
-    for logical_id in large.of_type("AWS::Events::Rule"):
-        for stack_name in ("Tickwheel-prod-Scheduler", "Tickwheel-prod-Schedu"):  # CloudFormation cuts long names
-            name = f"{stack_name}-{logical_id}-1ABCDEFGHIJKL"
-            assert sum(fnmatchcase(name, pattern) for pattern in patterns) == 1
-            assert not any(fnmatchcase(name.replace("-prod-", "-dev-"), pattern) for pattern in patterns)
+    for rule in large.of_type("AWS::Events::Rule").values():
+        name = rule["Properties"]["Name"]
+        assert sum(fnmatchcase(name, pattern) for pattern in patterns) == 1
+        assert not any(fnmatchcase(name.replace("-prod-", "-dev-"), pattern) for pattern in patterns)
+
+
+def test_no_name_of_a_rule_is_too_long_for_eventbridge(templates_of: Callable[[Stage], Templates]) -> None:
+    longest = dataclasses.replace(Stage.named("dev"), name="a" * LONGEST_NAME)
+    names = [rule["Properties"]["Name"] for rule in templates_of(longest).of_type("AWS::Events::Rule").values()]
+    assert len(set(names)) == len(names) > 2
+    assert max(map(len, names)) <= LONGEST_RULE_NAME

@@ -1,5 +1,6 @@
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from functions.domain.metrics import DIMENSIONS, VALUES
 from infra.metrics import BURYING, EMITTED, UnknownMetric, emitted
 from infra.stage import Stage
 from scripts.synthesis import ROOT, Templates
+
+NAMESPACE = "Tickwheel/dev"
 
 
 def events_in(query: str) -> set[str]:
@@ -42,26 +45,31 @@ def alarmed(templates: Templates) -> list[dict[str, Any]]:
     return [alarm["Properties"] for alarm in templates.of_type("AWS::CloudWatch::Alarm").values()]
 
 
-def own_metrics(templates: Templates) -> list[tuple[str, str, list[dict[str, str]]]]:
-    metrics = [
+def watched_metrics(templates: Templates) -> list[dict[str, Any]]:
+    """What alarms watch, alone or in an expression."""
+    expressions = [
         stat["MetricStat"]["Metric"]
         for alarm in alarmed(templates)
         for stat in alarm.get("Metrics", [])
         if "MetricStat" in stat
     ]
-    metrics += [alarm for alarm in alarmed(templates) if alarm.get("Namespace") == "Tickwheel"]
-    return [(metric["Namespace"], metric["MetricName"], metric["Dimensions"]) for metric in metrics]
+    return expressions + [alarm for alarm in alarmed(templates) if "Namespace" in alarm]
+
+
+def own_metrics(templates: Templates) -> list[tuple[str, list[dict[str, str]]]]:
+    own = [metric for metric in watched_metrics(templates) if metric["Namespace"] == NAMESPACE]
+    return [(metric["MetricName"], metric["Dimensions"]) for metric in own]
 
 
 def test_the_dashboard_shows_only_metrics_that_are_emitted(dev: Templates) -> None:
-    own = [row for row in graphed(dev) if row[0] == "Tickwheel"]
+    own = [row for row in graphed(dev) if row[0] == NAMESPACE]
     assert len(own) > 10
     for _, name, *dimensions in own:
         check_emitted(name, dict(zip(dimensions[::2], dimensions[1::2], strict=True)))
 
 
 def test_the_dashboard_shows_every_metric_that_is_emitted(dev: Templates) -> None:
-    shown = {(row[3], row[1]) for row in graphed(dev) if row[0] == "Tickwheel" and len(row) == 4}
+    shown = {(row[3], row[1]) for row in graphed(dev) if row[0] == NAMESPACE and len(row) == 4}
     assert shown == {(service, name) for service, names in EMITTED.items() for name in names}
 
 
@@ -113,13 +121,13 @@ def test_queries_of_the_dashboard_look_for_events_that_are_logged(dev: Templates
 
 
 def test_alarms_watch_only_metrics_that_are_emitted(dev: Templates) -> None:
-    for namespace, name, dimensions in own_metrics(dev):
-        assert namespace == "Tickwheel"
+    assert own_metrics(dev)
+    for name, dimensions in own_metrics(dev):
         check_emitted(name, {dimension["Name"]: dimension["Value"] for dimension in dimensions})
 
 
 def test_the_dashboard_shows_every_value_of_every_dimension(dev: Templates) -> None:
-    shown = {(row[1], *row[2:]) for row in graphed(dev) if row[0] == "Tickwheel" and len(row) > 4}
+    shown = {(row[1], *row[2:]) for row in graphed(dev) if row[0] == NAMESPACE and len(row) > 4}
     expected = {
         (name, *(part for pair in sorted([("service", service), (dimension, value)]) for part in pair))
         for service, names in EMITTED.items()
@@ -173,7 +181,7 @@ def check_emitted(name: str, dimensions: dict[str, str]) -> None:
     ],
 )
 def test_what_must_not_happen_has_an_alarm(name: str, dev: Templates) -> None:
-    assert name in {metric for _, metric, _ in own_metrics(dev)}
+    assert name in {metric for metric, _ in own_metrics(dev)}
 
 
 def test_the_first_dead_letter_wakes_somebody(templates: Templates) -> None:
@@ -202,3 +210,15 @@ def test_silence_is_health_but_for_the_scanner_and_the_sweeper_whose_every_tick_
 def test_a_metric_that_nothing_emits_cannot_be_watched() -> None:
     with pytest.raises(UnknownMetric, match="worker emits no metric 'lag'"):
         emitted("lag", service="worker", stage=Stage.named("dev"))
+
+
+def test_a_stage_neither_watches_nor_shows_what_another_one_counts(templates_of: Callable[[Stage], Templates]) -> None:
+    """Both would page for each other, and one that is silent would look well."""
+    namespaces: list[set[str]] = []
+    for name in ("dev", "prod"):
+        templates = templates_of(Stage.named(name))
+        watched = {namespace for namespace, *_ in graphed(templates)} | {
+            metric["Namespace"] for metric in watched_metrics(templates)
+        }
+        namespaces.append({namespace for namespace in watched if not namespace.startswith("AWS/")})
+    assert namespaces == [{"Tickwheel/dev"}, {"Tickwheel/prod"}]

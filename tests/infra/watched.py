@@ -19,7 +19,7 @@ from functions.domain.metrics import DIMENSIONS
 from infra.metrics import EMITTED
 from testkit.cloudwatch.alarms import Alarms
 from testkit.cloudwatch.datapoints import Datapoints, Metric, metric
-from tests.integration.stage import QUEUES, Stage, TravellingClock
+from tests.integration.stage import NAMESPACE, QUEUES, Stage, TravellingClock
 
 
 @dataclass
@@ -83,7 +83,7 @@ class Watched:
 
     def undeclared(self) -> set[Metric]:
         """What was emitted and is not declared, so that no page documents it and no graph shows it."""
-        return self.data.undeclared("Tickwheel", emitted=EMITTED, dimensions=DIMENSIONS)
+        return self.data.undeclared(NAMESPACE, emitted=EMITTED, dimensions=DIMENSIONS)
 
     def in_alarm(self) -> set[str]:
         """The names of all alarms that are off, once this minute is over."""

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from mypy_boto3_secretsmanager import SecretsManagerClient
     from mypy_boto3_sqs import SQSClient
 
+NAMESPACE = "Tickwheel/local"
+"""Of its metrics: the template of this stage has its alarms."""
+
 QUEUES = ("critical", "high", "normal", "low")
 BUCKET = "payloads"
 AUDIT_BUCKET = "audit-trail"
@@ -114,7 +117,7 @@ class Stage:
             "SHED_AFTER_SECONDS": "300",
             "AUDIT_STREAM": AUDIT_STREAM,
             "POWERTOOLS_SERVICE_NAME": "tickwheel",
-            "POWERTOOLS_METRICS_NAMESPACE": "Tickwheel",
+            "POWERTOOLS_METRICS_NAMESPACE": NAMESPACE,
         }
         for name, value in environment.items():
             monkeypatch.setenv(name, value)

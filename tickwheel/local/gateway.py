@@ -14,7 +14,7 @@ and a second is what our lag is measured against.
 It lets the process of a function die alone. ministack alone would then end all processes of that function, in the middle
 of whatever they do, those included that are about to start in its place.
 
-It throttles DynamoDB on request (throttling.py).
+It throttles DynamoDB on request (throttling.py), and stops recursive loops of functions (recursion.py).
 
 With `--lifeline` it ends when its standard input does. The kernel closes that pipe when the parent dies, however it
 dies, so no cloud and no Lambda outlives a demo, benchmark or test that was killed.
@@ -32,6 +32,7 @@ import ministack.app as ministack
 from ministack.core import iam_actions, lambda_runtime
 from ministack.core.concurrency import esm_wake
 
+from tickwheel.local import recursion
 from tickwheel.local.throttling import Throttling
 
 _TLS = (b"x-forwarded-proto", b"https")
@@ -51,7 +52,8 @@ def main() -> None:
     # Every Lambda unpacks a layer of its own: what it compiled would never be read again, only deleted.
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     sys.argv = sys.argv[:1]  # ministack reads the arguments too
-    ministack.app = Throttling(_behind_tls(ministack.app))  # pyright: ignore[reportAttributeAccessIssue]
+    recursion.install()
+    ministack.app = Throttling(_behind_tls(recursion.hearing_traces(ministack.app)))  # pyright: ignore[reportAttributeAccessIssue]
     iam_actions.extract_iam_action = _as_aws_names_it(iam_actions.extract_iam_action)
     lambda_runtime.Worker.invoke = _dying_alone(lambda_runtime.Worker.invoke)
     ministack.main()
