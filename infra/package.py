@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import platform
-import shutil
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +10,6 @@ from types import MappingProxyType
 from typing import cast
 
 import aws_cdk as cdk
-import jsii
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
@@ -24,27 +18,15 @@ from constructs import Construct
 
 from functions.adapters.dynamodb.tables import ALL_TABLES
 from functions.api import openapi
-from functions.domain.targets import kinds
-from functions.domain.targets.kinds import client_of
 from infra.acknowledge import acknowledge
+from infra.bundling import EXCLUDED, PYTHON_VERSION, REQUIREMENTS, ROOT, CodeBundler, LayerBundler, lambda_python
 from infra.ready_queues import ReadyQueues
 from infra.stage import FunctionSize, Stage
 from infra.storage import StorageStack, payloads_export
 
-ROOT = Path(__file__).resolve().parent.parent
-REQUIREMENTS = ROOT / "functions" / "requirements.txt"
-
-PYTHON_VERSION = "3.13"
-PLATFORM = "aarch64-manylinux_2_28"
-
-SERVICES = {"dynamodb", "firehose", "lambda", "s3", "secretsmanager", "sqs", "sts", *map(client_of, kinds.SERVICES)}
-"""Tickwheel's own and those of targets. Their botocore models stay in the layer; the other four hundred are nine tenths of its size."""
-
-SETUP_HINT = "run `make setup`, or put uv on PATH"
-
-
-class MissingTool(RuntimeError):
-    """A tool that bundling needs is not there; the message says how to get it."""
+NO_BYTECODE = f"""\
+There is no Python {PYTHON_VERSION} on this machine, so the package has no bytecode: each cold start compiles all that it imports, half a \
+second of it or more. `make deploy` gets one where it can; otherwise install it, and deploy again."""
 
 
 class Package(Construct):
@@ -53,26 +35,20 @@ class Package(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, stage: Stage) -> None:
         super().__init__(scope, construct_id)
         openapi.write(ROOT / "functions")
-        self.code = lambda_.Code.from_asset(
-            str(ROOT),
+        host = stage.emulated
+        if not host and lambda_python() is None:
+            cdk.Annotations.of(self).add_warning_v2("tickwheel:no-bytecode", NO_BYTECODE)
+        self.code = _bundled(
+            ROOT,
+            bundler=CodeBundler(host=host),
             # From the root, so that the import root `functions` is a folder of the zip.
-            exclude=["/*", "!/functions", "__pycache__", "requirements.*", "*.part"],
+            exclude=["/*", "!/functions", *EXCLUDED],
             ignore_mode=cdk.IgnoreMode.GIT,
         )
-        bundler = LayerBundler(host=stage.emulated)
         self.layer = lambda_.LayerVersion(
             self,
             "Layer",
-            code=lambda_.Code.from_asset(
-                str(REQUIREMENTS.parent),
-                exclude=["*", "!requirements.txt"],
-                asset_hash=bundler.fingerprint(),
-                asset_hash_type=cdk.AssetHashType.CUSTOM,
-                # The image is never pulled: the local bundler either succeeds or raises.
-                bundling=cdk.BundlingOptions(
-                    image=cdk.DockerImage.from_registry("never-used"), local=cast("cdk.ILocalBundling", bundler)
-                ),
-            ),
+            code=_bundled(REQUIREMENTS.parent, bundler=LayerBundler(host=host), exclude=["*", f"!{REQUIREMENTS.name}"]),
             compatible_runtimes=[lambda_.Runtime.PYTHON_3_13],
             compatible_architectures=[lambda_.Architecture.ARM_64],
             description="What the functions import, pinned",
@@ -207,65 +183,30 @@ class Function(Construct):
             )
 
 
-@jsii.implements(cdk.ILocalBundling)
-class LayerBundler:
-    """Installs the pinned requirements into a layer, without Docker: wheels need no compiler, only the right name."""
-
-    def __init__(self, *, host: bool) -> None:
-        """Bundle for this interpreter if `host` is true, for Lambda otherwise."""
-        self._target = ["--python", sys.executable]
-        if not host:
-            self._target += ["--python-version", PYTHON_VERSION, "--python-platform", PLATFORM]
-        self._label = f"{sys.version_info[:2]} {platform.platform()}" if host else f"{PYTHON_VERSION} {PLATFORM}"
-
-    def fingerprint(self) -> str:
-        """Name the layer's content without building it: the pins, the platform and this recipe."""
-        digest = hashlib.sha256(self._label.encode())
-        digest.update(REQUIREMENTS.read_bytes())
-        digest.update(Path(__file__).read_bytes())
-        return digest.hexdigest()
-
-    def try_bundle(self, output_dir: str, _options: object = None) -> bool:
-        """Fill `output_dir`; raises instead of returning False, because there is no second way."""
-        site = Path(output_dir) / "python"
-        command = [
-            _uv(),
-            "pip",
-            "install",
-            "--quiet",
-            "--no-config",
-            "--require-hashes",
-            "--only-binary",
-            ":all:",
-            *self._target,
-        ]
-        subprocess.run([*command, "--target", str(site), "-r", str(REQUIREMENTS)], check=True)  # noqa: S603
-        _prune(site)
-        return True
+def _bundled(
+    folder: Path,
+    *,
+    bundler: LayerBundler | CodeBundler,
+    exclude: list[str],
+    ignore_mode: cdk.IgnoreMode | None = None,
+) -> lambda_.Code:
+    return lambda_.Code.from_asset(
+        str(folder),
+        exclude=exclude,
+        ignore_mode=ignore_mode,
+        asset_hash=bundler.fingerprint(),
+        asset_hash_type=cdk.AssetHashType.CUSTOM,
+        # The image is never pulled: a local bundler either succeeds or raises.
+        bundling=cdk.BundlingOptions(
+            image=cdk.DockerImage.from_registry("never-used"), local=cast("cdk.ILocalBundling", bundler)
+        ),
+    )
 
 
 def _role(scope: Construct) -> iam.IRole:
     # The casts here and above: jsii's interfaces and classes disagree on parameter names, which a type checker refuses.
     lambda_service = cast("iam.IPrincipal", iam.ServicePrincipal("lambda.amazonaws.com"))
     return cast("iam.IRole", iam.Role(scope, "Role", assumed_by=lambda_service))
-
-
-def _uv() -> str:
-    bundled = ROOT / ".tools" / "bin" / "uv"
-    uv = str(bundled) if bundled.is_file() else shutil.which("uv")
-    if uv is None:
-        raise MissingTool(f"uv is needed to bundle the layer and is neither in .tools nor on PATH: {SETUP_HINT}")
-    return uv
-
-
-def _prune(site: Path) -> None:
-    for models in (site / "botocore" / "data", site / "boto3" / "data"):
-        for folder in models.iterdir():
-            if folder.is_dir() and folder.name not in SERVICES:
-                shutil.rmtree(folder)
-    for folder in (*site.rglob("__pycache__"), site / "bin", site / "boto3" / "examples"):
-        shutil.rmtree(folder, ignore_errors=True)
-    (site / ".lock").unlink(missing_ok=True)
 
 
 def _duration(size: FunctionSize) -> cdk.Duration:

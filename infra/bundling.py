@@ -1,0 +1,160 @@
+"""What goes into the zips: the functions, the layer of what they import, and the bytecode of both.
+
+Without Docker: wheels need no compiler, only the right name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import aws_cdk as cdk
+import jsii
+
+from functions.domain.targets import kinds
+from functions.domain.targets.kinds import client_of
+
+ROOT = Path(__file__).resolve().parent.parent
+REQUIREMENTS = ROOT / "functions" / "requirements.txt"
+PYTHONS = ROOT / ".tools" / "pythons"
+"""Where `make deploy` puts the Python of Lambda if the machine has none."""
+
+PYTHON_VERSION = "3.13"
+PLATFORM = "aarch64-manylinux_2_28"
+
+EXCLUDED = ("__pycache__", "requirements.*", "*.part")
+"""What stands in `functions/` and runs nowhere."""
+
+SERVICES = {"dynamodb", "firehose", "lambda", "s3", "secretsmanager", "sqs", "sts", *map(client_of, kinds.SERVICES)}
+"""Tickwheel's own and those of targets. Their botocore models stay in the layer; the other four hundred are nine tenths of its size."""
+
+SETUP_HINT = "run `make setup`, or put uv on PATH"
+
+
+class MissingTool(RuntimeError):
+    """A tool that bundling needs is not there; the message says how to get it."""
+
+
+@jsii.implements(cdk.ILocalBundling)
+class LayerBundler:
+    """Installs the pinned requirements into a layer, and compiles them."""
+
+    def __init__(self, *, host: bool) -> None:
+        """Bundle for this interpreter if `host` is true, for Lambda otherwise."""
+        self._target = ["--python", sys.executable]
+        if not host:
+            self._target += ["--python-version", PYTHON_VERSION, "--python-platform", PLATFORM]
+        self._label = f"{sys.version_info[:2]} {platform.platform()}" if host else f"{PYTHON_VERSION} {PLATFORM}"
+        self._python = sys.executable if host else lambda_python()
+
+    def fingerprint(self) -> str:
+        """Name the layer's content without building it: the pins, the platform and this recipe."""
+        digest = _recipe(self._label, python=self._python)
+        digest.update(REQUIREMENTS.read_bytes())
+        return digest.hexdigest()
+
+    def try_bundle(self, output_dir: str, _options: object = None) -> bool:
+        """Fill `output_dir`; raises instead of returning False, because there is no second way."""
+        site = Path(output_dir) / "python"
+        command = [
+            _uv(),
+            "pip",
+            "install",
+            "--quiet",
+            "--no-config",
+            "--require-hashes",
+            "--only-binary",
+            ":all:",
+            *self._target,
+        ]
+        subprocess.run([*command, "--target", str(site), "-r", str(REQUIREMENTS)], check=True)  # noqa: S603
+        _prune(site)
+        _compile(site, python=self._python, seen_at="/opt/python")
+        return True
+
+
+@jsii.implements(cdk.ILocalBundling)
+class CodeBundler:
+    """Copies the functions into a zip, and compiles them."""
+
+    def __init__(self, *, host: bool) -> None:
+        """Compile for this interpreter if `host` is true, for Lambda otherwise."""
+        self._python = sys.executable if host else lambda_python()
+
+    def fingerprint(self) -> str:
+        """Name the content without building it."""
+        digest = _recipe("functions", python=self._python)
+        for path in _sources():
+            digest.update(str(path.relative_to(ROOT)).encode())
+            digest.update(path.read_bytes())
+        return digest.hexdigest()
+
+    def try_bundle(self, output_dir: str, _options: object = None) -> bool:
+        """Fill `output_dir`."""
+        # In a folder of its own, so that the import root `functions` is a folder of the zip.
+        functions = Path(output_dir) / "functions"
+        shutil.copytree(ROOT / "functions", functions, ignore=shutil.ignore_patterns(*EXCLUDED))
+        _compile(functions, python=self._python, seen_at="/var/task/functions")
+        return True
+
+
+@cache
+def lambda_python() -> str | None:
+    """A Python of Lambda's version on this machine, or None. Only that version's bytecode is read there."""
+    command = [_uv(), "python", "find", "--no-config", "--no-project", PYTHON_VERSION]
+    environment = os.environ | {"UV_PYTHON_INSTALL_DIR": str(PYTHONS)}
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+    return found.stdout.strip() or None if found.returncode == 0 else None
+
+
+def _recipe(label: str, *, python: str | None) -> hashlib._Hash:
+    digest = hashlib.sha256(label.encode())
+    digest.update(b"bytecode" if python else b"sources")
+    digest.update(Path(__file__).read_bytes())
+    return digest
+
+
+def _sources() -> Iterator[Path]:
+    ignored = shutil.ignore_patterns(*EXCLUDED)
+    for folder, folders, files in os.walk(ROOT / "functions"):
+        skipped = ignored(folder, [*folders, *files])
+        folders[:] = sorted(set(folders) - skipped)
+        yield from (Path(folder) / file for file in sorted(set(files) - skipped))
+
+
+def _uv() -> str:
+    bundled = ROOT / ".tools" / "bin" / "uv"
+    uv = str(bundled) if bundled.is_file() else shutil.which("uv")
+    if uv is None:
+        raise MissingTool(f"uv is needed to bundle the layer and is neither in .tools nor on PATH: {SETUP_HINT}")
+    return uv
+
+
+def _prune(site: Path) -> None:
+    for models in (site / "botocore" / "data", site / "boto3" / "data"):
+        for folder in models.iterdir():
+            if folder.is_dir() and folder.name not in SERVICES:
+                shutil.rmtree(folder)
+    for folder in (*site.rglob("__pycache__"), site / "bin", site / "boto3" / "examples"):
+        shutil.rmtree(folder, ignore_errors=True)
+    (site / ".lock").unlink(missing_ok=True)
+
+
+def _compile(folder: Path, *, python: str | None, seen_at: str) -> None:
+    """Write the bytecode of a folder. seen_at: where Lambda has it, for tracebacks.
+
+    Lambda's folders are read-only: what is not compiled here, each new environment compiles again. Its zips keep no exact
+    times of files, so the bytecode is not compared with them.
+    """
+    if python is None:
+        return
+    paths = ["-s", str(folder), "-p", seen_at, str(folder)]
+    command = [python, "-I", "-m", "compileall", "-q", "-f", "--invalidation-mode", "unchecked-hash", *paths]
+    subprocess.run(command, check=True)  # noqa: S603
