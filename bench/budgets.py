@@ -110,3 +110,10 @@ def over_budget(name: str, used: Units, budget: Units) -> Iterator[str]:
         value, limit = getattr(used, figure.name), getattr(budget, figure.name)
         if value > limit + ROUNDING:
             yield f"{name}: {figure.name} are {value:g} a job, above the budget of {limit:g}"
+
+
+COLD_START = 0.6
+"""Seconds of CPU that importing a handler may take, bytecode included."""
+
+COLD_START_OF_BOTO3 = 3.0
+"""The same as a multiple of what importing boto3 takes in the same run: what a faster or slower machine says, too."""

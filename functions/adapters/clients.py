@@ -8,9 +8,10 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import boto3
+import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NotConnected
@@ -160,8 +161,14 @@ def target(service: str, region: str, *, seconds: float) -> Any:
     return _client(service, _config(attempts=1, seconds=seconds), region=region)
 
 
+@cache
+def _session() -> botocore.session.Session:
+    # Not boto3's: that imports what S3's transfers and resources need, a third of its time at a cold start.
+    return botocore.session.get_session()
+
+
 def _client(service: str, config: Config, *, region: str | None = None) -> Any:
-    client = boto3.client(service, region_name=region, config=config)  # pyright: ignore[reportCallIssue, reportArgumentType]
+    client = _session().create_client(service, region_name=region, config=config)
     # Among the handlers of "before-call" the last: botocore adds the header there.
     client.meta.events.register_last("before-call", _without_lineage)
     return client

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-import boto3
 import pytest
 import requests
 from moto import mock_aws
@@ -38,7 +37,6 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator["S3Client"]:
     """The client that is deployed, in a region that is not the first."""
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
     with mock_aws(config=_WITHOUT_A_NEW_SESSION):
-        monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
         client = clients.s3()
         client.create_bucket(Bucket="payloads", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
         yield client
