@@ -21,7 +21,8 @@ from functions.api import openapi
 from infra.acknowledge import acknowledge
 from infra.bundling import EXCLUDED, PYTHON_VERSION, REQUIREMENTS, ROOT, CodeBundler, LayerBundler, lambda_python
 from infra.ready_queues import ReadyQueues
-from infra.stage import FunctionSize, Stage
+from infra.stage import Stage
+from infra.stage_parts import FunctionSize
 from infra.storage import StorageStack, payloads_export
 
 NO_BYTECODE = f"""\

@@ -20,6 +20,7 @@ from functions.domain.tenants.access import ANYBODY, check_pattern
 from functions.domain.tenants.plan import DEFAULT_PLAN, PLAN_NAME, Limits, read_limits
 from functions.domain.wheel import HOLD, Wheel
 from infra.objective import Objective
+from infra.stage_parts import FunctionSize, InvalidStage, Jwt, in_seconds
 
 PRIORITIES = tuple(priority.name.lower() for priority in Priority)
 """The names of the classes 0 to 3; everything that exists once per class is in this order."""
@@ -37,11 +38,6 @@ MIN_BUDGET = 1_000
 """Jobs of a class that a tick of one shard may promote into an empty queue, at least."""
 
 SHORTEST_SHED = timedelta(minutes=1)
-
-SMALLEST_MEMORY_MB = 128
-LARGEST_MEMORY_MB = 10_240
-LONGEST_TIMEOUT = timedelta(minutes=15)
-"""Lambda's limits."""
 
 SETTLING = LEASE_MARGIN + HOLD + timedelta(seconds=3)
 """What a worker keeps of its time limit beside the longest attempt: to hold it, to settle it, and to start."""
@@ -61,43 +57,6 @@ _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 
 _LOOPBACK = {4: ip_network("127.0.0.0/8"), 6: ip_network("::1/128")}
-
-
-class InvalidStage(ValueError):
-    """A stage that cannot work; the message names the value and the remedy."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionSize:
-    """How much memory (MB) a function gets, CPU in proportion, and how long one invocation may take."""
-
-    memory_mb: int
-    timeout: timedelta
-
-    def __post_init__(self) -> None:
-        """Refuse what Lambda refuses."""
-        if not SMALLEST_MEMORY_MB <= self.memory_mb <= LARGEST_MEMORY_MB:
-            raise InvalidStage(f"memory_mb is {self.memory_mb}: use {SMALLEST_MEMORY_MB} to {LARGEST_MEMORY_MB} MB")
-        if not timedelta(seconds=1) <= self.timeout <= LONGEST_TIMEOUT or self.timeout % timedelta(seconds=1):
-            raise InvalidStage(f"timeout is {self.timeout}: use whole seconds, 1 s to {_seconds(LONGEST_TIMEOUT)}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Jwt:
-    """Whose tokens a stage takes beside signatures. tenant_claim: the claim of a token that names its tenant."""
-
-    issuer: str
-    audience: tuple[str, ...]
-    tenant_claim: str
-
-    def __post_init__(self) -> None:
-        """Refuse what no token could satisfy, or any."""
-        if not self.issuer.startswith("https://"):
-            raise InvalidStage(f"jwt.issuer is {self.issuer!r}: use the https address that tokens have as `iss`")
-        if not self.audience or not all(self.audience):
-            raise InvalidStage("jwt.audience is empty: without it, tokens for any other service would do")
-        if not self.tenant_claim:
-            raise InvalidStage("jwt.tenant_claim is empty: it names the claim whose value is the tenant")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +123,7 @@ class Stage:
             )
         if self.shed_after < SHORTEST_SHED:
             raise InvalidStage(
-                f"{self.name}: shed_after is {_seconds(self.shed_after)}: use at least {_seconds(SHORTEST_SHED)}; "
+                f"{self.name}: shed_after is {in_seconds(self.shed_after)}: use at least {in_seconds(SHORTEST_SHED)}; "
                 "the lag is looked at once a minute"
             )
         if not 0 < self.audit_sample <= 1:
@@ -231,18 +190,18 @@ class Stage:
     def _check_lease(self) -> None:
         if self.longest_attempt <= timedelta(0):
             raise InvalidStage(
-                f"{self.name}: worker.timeout is {_seconds(self.worker.timeout)}: "
-                f"use more than {_seconds(SETTLING)}, which are kept to settle"
+                f"{self.name}: worker.timeout is {in_seconds(self.worker.timeout)}: "
+                f"use more than {in_seconds(SETTLING)}, which are kept to settle"
             )
         if self.visibility > LONGEST_VISIBILITY:
             raise InvalidStage(
-                f"{self.name}: visibility is {_seconds(self.visibility)}: shorten worker.timeout or the skew"
+                f"{self.name}: visibility is {in_seconds(self.visibility)}: shorten worker.timeout or the skew"
             )
         if self.lease > self.visibility - self.wheel.skew:
             # Longer, and the message of a crashed worker comes back while its claim still looks alive.
             raise InvalidStage(
-                f"{self.name}: lease is {_seconds(self.lease)}, longer than visibility - skew "
-                f"({_seconds(self.visibility - self.wheel.skew)}): raise DELIVERY_MARGIN or worker.timeout"
+                f"{self.name}: lease is {in_seconds(self.lease)}, longer than visibility - skew "
+                f"({in_seconds(self.visibility - self.wheel.skew)}): raise DELIVERY_MARGIN or worker.timeout"
             )
 
     def _check_concurrency(self) -> None:
@@ -318,10 +277,6 @@ class Stage:
                 raise InvalidStage(
                     f"{self.name}: targets has {pattern!r}, which nothing can match: allow_plain_http is False, use https://"
                 )
-
-
-def _seconds(value: timedelta) -> str:
-    return f"{value.total_seconds():g} s"
 
 
 def _size(memory_mb: int, seconds: int) -> FunctionSize:

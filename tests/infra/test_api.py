@@ -4,7 +4,8 @@ import pytest
 
 from functions.runtime.deadline import ANSWER_WITHIN, FLUSH_WITHIN
 from infra.api import ELSEWHERE, GATEWAY_ROUTES
-from infra.stage import Jwt, Stage
+from infra.stage import Stage
+from infra.stage_parts import Jwt
 from scripts.synthesis import Templates, synthesise
 
 TOKENS = Jwt(issuer="https://login.example.com", audience=("tickwheel",), tenant_claim="tenant")

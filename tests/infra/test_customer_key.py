@@ -9,7 +9,8 @@ import pytest
 
 from bench.customer_key import requests_a_month
 from bench.prices import read_prices
-from infra.stage import OWN_KEY, InvalidStage, Stage
+from infra.stage import OWN_KEY, Stage
+from infra.stage_parts import InvalidStage
 from scripts.synthesis import FUNCTIONS, ROOT, Resource, Templates
 
 DEV = Stage.named("dev")

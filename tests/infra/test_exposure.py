@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from infra.stage import OWN_KEY, STAGES, Jwt, Stage
+from infra.stage import OWN_KEY, STAGES, Stage
+from infra.stage_parts import Jwt
 from scripts.synthesis import Templates
 
 JWT = Jwt(issuer="https://login.example.com/", audience=("tickwheel",), tenant_claim="tenant")

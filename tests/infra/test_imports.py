@@ -24,8 +24,8 @@ IMPORTED: Mapping[str, str] = {
     "functions.domain.targets.addresses": "what an allowed network is",
     "functions.domain.targets.kinds": "the services that are called, with the ARNs that a worker is granted",
     "functions.domain.targets.targets": "what a pattern of targets is",
+    "functions.domain.tenants.attempts": "the usual objective",
     "functions.domain.tenants.access": "what a pattern of operators is",
-    "functions.domain.tenants.lateness": "the usual objective",
     "functions.domain.tenants.plan": "what limits a plan may have",
     "functions.domain.wheel": "the constants of the wheel, and their sums",
 }

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from infra.objective import InvalidObjective, Objective
-from infra.stage import InvalidStage, Stage
+from infra.stage import Stage
+from infra.stage_parts import InvalidStage
 from scripts.synthesis import Resource, Templates
 
 COMPOSITE = "AWS::CloudWatch::CompositeAlarm"

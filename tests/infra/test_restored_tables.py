@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from functions.adapters.dynamodb.tables import ALL_TABLES
-from infra.stage import InvalidStage, Stage
+from infra.stage import Stage
+from infra.stage_parts import InvalidStage
 from scripts.synthesis import FUNCTIONS, Templates, synthesise
 
 RESTORED = {schema.name: f"tickwheel-dev-{schema.name}-restored" for schema in ALL_TABLES}

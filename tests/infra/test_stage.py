@@ -8,7 +8,8 @@ import pytest
 from functions.domain.errors import InvalidWheel
 from functions.domain.jobs.claims import LEASE_MARGIN
 from functions.domain.targets.targets import AllowedTargets
-from infra.stage import PRIORITIES, STAGES, FunctionSize, InvalidStage, Jwt, Stage
+from infra.stage import PRIORITIES, STAGES, Stage
+from infra.stage_parts import FunctionSize, InvalidStage, Jwt
 
 
 def a_stage(**changes: Any) -> Stage:

@@ -19,7 +19,7 @@ from functions.domain.tenants.plan import (
     read_limits,
     write_limits,
 )
-from infra.stage import Jwt
+from infra.stage_parts import Jwt
 from tests.api_server import Answer, ApiServer, Request
 from tests.command_line import run
 from tests.pages import blocks, commands, read_page, values
