@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from infra.queue_sources import BATCH_SIZE
-from infra.stage import PRIORITIES, STAGES, Stage
+from infra.stage import MAX_CONCURRENCY, PRIORITIES, STAGES, Stage
 from infra.ticks import TARGETS_PER_RULE
 from scripts.check_templates import lint, synthesise
 from scripts.synthesis import ROOT
@@ -20,12 +20,15 @@ LAMBDA_CONCURRENCY = 1_000
 IN_FLIGHT = 120_000
 TABLE_UNITS = 40_000
 PARTITION_UNITS = 1_000
+OF_DEAD_LETTERS = MAX_CONCURRENCY.start * len(PRIORITIES)
 
 
 def rows(heading: str) -> dict[str, list[str]]:
     """The cells of a table by its first column."""
     lines = PAGE[PAGE.index(heading) :].split("\n\n", 1)[0].splitlines()[2:]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    cells = [
+        [cell.strip() for cell in re.sub(r"\[(.*?)\]\(.*?\)", r"\1", line).strip("|").split("|")] for line in lines
+    ]
     return {first: rest for first, *rest in cells}
 
 
@@ -76,8 +79,10 @@ def test_a_stage_fits_into_the_quotas_of_an_account(name: str, column: int) -> N
     shards = stage.wheel.scan_shards
 
     assert len(limits) == len(PRIORITIES), "a class without a limit can take all of the account's concurrency"
-    assert QUOTAS["Lambda, concurrent invocations"][column] == f"{sum(limits)} workers, {shards} scanners"
-    assert sum(limits) + shards <= 0.9 * LAMBDA_CONCURRENCY
+    assert QUOTAS["Lambda, concurrent invocations"][column] == (
+        f"{sum(limits)} workers, {shards} scanners, {OF_DEAD_LETTERS} for dead letters"
+    )
+    assert sum(limits) + shards + OF_DEAD_LETTERS <= 0.9 * LAMBDA_CONCURRENCY
     assert number(QUOTAS["SQS, messages in flight a queue"][column]) == max(limits) * BATCH_SIZE <= IN_FLIGHT
     units = number(QUOTAS["DynamoDB, write units a second and table"][column])
     assert units == min(shards * PARTITION_UNITS, TABLE_UNITS)
@@ -87,7 +92,12 @@ def test_a_stage_fits_into_the_quotas_of_an_account(name: str, column: int) -> N
 
 def test_the_page_says_what_is_left_for_the_api() -> None:
     prod = Stage.named("prod")
-    left = LAMBDA_CONCURRENCY - sum(limit or 0 for limit in prod.max_concurrency) - prod.wheel.scan_shards
+    left = (
+        LAMBDA_CONCURRENCY
+        - sum(limit or 0 for limit in prod.max_concurrency)
+        - prod.wheel.scan_shards
+        - OF_DEAD_LETTERS
+    )
 
     assert f"leave {left} of `prod`'s 1,000" in PAGE
 

@@ -197,7 +197,9 @@ def test_a_name_with_the_dot_of_the_root_is_resolved_as_such_and_reported_withou
 
 
 def test_a_refusal_names_the_host_the_address_and_the_remedy():
-    outcome = call("https://db.corp.example/path?token=s3cret", caller=a_caller(addresses=AddressCheck(resolve=resolve)))
+    outcome = call(
+        "https://db.corp.example/path?token=s3cret", caller=a_caller(addresses=AddressCheck(resolve=resolve))
+    )
 
     assert outcome == Failed(
         "RefusedAddress: db.corp.example is at 10.1.2.3, which is private: call a public address, or let the stage "
@@ -280,7 +282,8 @@ def test_an_address_that_does_not_answer_makes_way_for_the_next(sinks: tuple[Htt
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", each) for each in (shut, sockaddr)]
 
     assert isinstance(
-        call("http://two.example/", caller=a_caller(addresses=AddressCheck(LOOPBACK, resolve=lambda *_: found))), Succeeded
+        call("http://two.example/", caller=a_caller(addresses=AddressCheck(LOOPBACK, resolve=lambda *_: found))),
+        Succeeded,
     )
 
 
