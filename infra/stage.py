@@ -159,6 +159,12 @@ class Stage:
         return AllowedTargets(self.targets)
 
     @property
+    def concurrency(self) -> int:
+        """How many functions it may run at once, the API apart: workers, scanners, and what consumes dead letters."""
+        consumers = MAX_CONCURRENCY.start * len(PRIORITIES)
+        return sum(limit or 0 for limit in self.max_concurrency) + self.wheel.scan_shards + consumers
+
+    @property
     def longest_attempt(self) -> timedelta:
         """The longest time a target may take to answer."""
         return self.worker.timeout - SETTLING
