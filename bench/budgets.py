@@ -115,5 +115,5 @@ def over_budget(name: str, used: Units, budget: Units) -> Iterator[str]:
 COLD_START = 0.6
 """Seconds of CPU that importing a handler may take, bytecode included."""
 
-COLD_START_OF_BOTO3 = 3.0
+COLD_START_OF_BOTO3 = 5.0
 """The same as a multiple of what importing boto3 takes in the same run: what a faster or slower machine says, too."""
