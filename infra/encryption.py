@@ -54,7 +54,7 @@ def key_policy(scope: Construct, *, stage: Stage) -> list[iam.PolicyStatement]:
     log_groups = stack.format_arn(
         service="logs",
         resource="log-group",
-        resource_name=f"Tickwheel-{stage.name}-*",
+        resource_name=f"*Tickwheel-{stage.name}-*",
         arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
     )
     return [

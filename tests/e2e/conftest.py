@@ -19,6 +19,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from functions.domain.instants import MINUTE
 from scripts.least_privilege import recording
 from testkit.builders import LOCAL_WHEEL
 from testkit.deployment import Deployment
@@ -208,13 +209,17 @@ def neighbours(client: Client, sink: Sink, update: Update) -> Neighbours:
     noisy = "a-noisy"
     names = (f"quiet-{number}" for number in itertools.count())
     quiet = next(name for name in names if LOCAL_WHEEL.shard_of(name, "") == LOCAL_WHEEL.shard_of(noisy, ""))
-    # On a busy machine the release before has refused `low`: its shards had not looked through the day before the first
-    # tick. This one publishes that nobody need be refused for that; the API knows it up to 20 s later.
+    # On a busy machine jobs are refused for a while: the shards have not looked through the half day before the first tick. So
+    # this waits until the sweeper has published that they have; the API knows it up to 20 s later.
     eventually(
-        lambda: [found.priority for found in client.health().classes if found.is_shed],
-        lambda shed: not shed,
-        within=180,
-        what="nothing is shed",
+        lambda: [
+            (found.priority, found.lag)
+            for found in client.health().classes
+            if found.is_shed or found.lag is None or found.lag > MINUTE
+        ],
+        lambda behind: not behind,
+        within=240,
+        what="no class is behind",
     )
     margin = timedelta(seconds=60)  # for the requests, on a busy machine
     due_at = datetime.fromtimestamp(LOCAL_WHEEL.bucket_of(datetime.now(UTC) + LOCAL_WHEEL.guard + margin) + 60, UTC)
