@@ -198,12 +198,6 @@ def lives(deployment: Deployment, sink: Sink, update: Update) -> Iterator[Lives]
 
 
 @pytest.fixture(scope="package", autouse=True)
-def long_chains(client: Client, sink: Sink, update: Update) -> LongChains:
-    """Begun at once: they take minutes."""
-    return begin_long_chains(client, sink)
-
-
-@pytest.fixture(scope="package", autouse=True)
 def neighbours(client: Client, sink: Sink, update: Update) -> Neighbours:
     """Submitted to the far ring while the other tests run; of a class that has workers of its own."""
     noisy = "a-noisy"
@@ -237,6 +231,12 @@ def neighbours(client: Client, sink: Sink, update: Update) -> Neighbours:
     eventually(hand_in, lambda refused: not refused, within=40, what="all are accepted")
     assert rings == {"far"}
     return waiting
+
+
+@pytest.fixture(scope="package", autouse=True)
+def long_chains(client: Client, sink: Sink, neighbours: Neighbours) -> LongChains:
+    """Begun before all tests: they take minutes."""
+    return begin_long_chains(client, sink)
 
 
 @pytest.fixture(scope="package")
