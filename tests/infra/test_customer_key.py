@@ -258,7 +258,7 @@ def test_services_use_the_key_for_logs_of_the_stage_and_for_nothing_else(own: Te
     _, key = key_of_data(own)
     account, logs = key["Properties"]["KeyPolicy"]["Statement"]
     assert account["Principal"]["AWS"]["Fn::Join"][1][-1] == ":root"
-    assert ":log-group:Tickwheel-dev-*" in str(logs["Condition"]["ArnLike"]["kms:EncryptionContext:aws:logs:arn"])
+    assert ":log-group:*Tickwheel-dev-*" in str(logs["Condition"]["ArnLike"]["kms:EncryptionContext:aws:logs:arn"])
     assert str(logs["Principal"]["Service"]).startswith("{'Fn::Join': ['', ['logs.'")
 
 

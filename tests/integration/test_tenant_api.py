@@ -69,7 +69,9 @@ def test_a_name_that_no_url_can_hold_is_refused_of_who_is_new_and_read_of_who_is
     assert stage.call("POST", "/v1/operations", export)[1]["errors"][0]["field"] == "action"
 
     later = stage.now() + timedelta(hours=1)
-    (stored,) = stage.module("api").intake.submitter.submit([a_submission(tenant=tenant, due_at=later)])
+    (stored,) = (
+        stage.module("api").wiring.part("submitter", Submitter).submit([a_submission(tenant=tenant, due_at=later)])
+    )
     assert stage.get(stored.job_id)["tenant"] == tenant
     assert stage.call("PATCH", f"/v1/jobs/{stored.job_id}", {"delay": 7_200})[0] == 200
     assert stage.call("DELETE", f"/v1/jobs/{stored.job_id}")[0] == 200
@@ -139,7 +141,7 @@ def test_a_tenant_that_is_draining_hands_nothing_in_and_may_do_all_else(stage: S
     for method, path, body, query in REFUSED_WHILE_CLOSED:
         status, problem = stage.call(method, path.format(**ids), body, query=query)
         assert (status, problem["code"]) == (409, "tenant_closed"), (method, path, problem)
-        assert "tenant acme is draining: what it has goes on" in problem["detail"]
+        assert "tenant acme is draining: what it has continues" in problem["detail"]
     for method, path, body, query in ALLOWED_WHILE_CLOSED:
         status, answer = stage.call(method, path.format(**ids), body, query=query)
         assert status < 300, (method, path, answer)
