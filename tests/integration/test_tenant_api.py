@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from functions.api.jobs.submit import Submitter
 from functions.services.tenants.plans import KNOWN_FOR
 from testkit.builders import a_submission
 from tests.integration.stage import Stage
