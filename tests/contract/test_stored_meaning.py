@@ -94,8 +94,8 @@ OTHER_DEFAULTS = {
 
 IN_PLACE = {
     "functions.domain.tenants.plan": [
-        ('said.get("plan", DEFAULT_PLAN)', 'said.get("plan", "gold")'),
-        ('said.get("status", TenantStatus.ACTIVE)', 'said.get("status", TenantStatus.PAUSED)'),
+        ('given.get("plan", DEFAULT_PLAN)', 'given.get("plan", "gold")'),
+        ('given.get("status", TenantStatus.ACTIVE)', 'given.get("status", TenantStatus.PAUSED)'),
     ],
     "functions.domain.schedules.schedule": [
         ("else WindowMode.SKIP)", "else WindowMode.DEFER)"),

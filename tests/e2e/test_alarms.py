@@ -23,6 +23,7 @@ from testkit.deployment import FUNCTIONS, Deployment
 from testkit.polling import eventually
 from tests.e2e.sink import Sink
 from tests.e2e.waiting import reaches, send
+from tests.integration.stage import NAMESPACE
 from tickwheel.client import Client
 from tickwheel.client.jobs import RetryPolicy
 from tickwheel.local.checkout import find_checkout
@@ -93,7 +94,7 @@ def went_off(alarms: Alarms, data: Datapoints) -> set[str]:
 
 def _by_the_end_of_an_hour(data: Datapoints) -> tuple[Datapoints, float]:
     """As if the five minutes in which the last late job began were the last of an hour, and when that is over."""
-    (late,) = (values for of, values in data.values.items() if of.name == "late")
+    (late,) = (values for of, values in data.values.items() if (of.namespace, of.name) == (NAMESPACE, "late"))
     ended_at = (max(at for at, is_late in late if is_late) // FIVE_MINUTES + 1) * FIVE_MINUTES
     ends_at = math.ceil(ended_at / HOUR) * HOUR
     moved = Datapoints()
@@ -110,7 +111,7 @@ def test_faults_on_the_local_cloud_set_their_alarms_off(
     assert {"DeadLetteredByWorker", "DeadLetteredByDeadLetters", "JobsFail"} <= found
     assert "ErrorsScanner" in found
     assert {"BurnFastShort", *LONG} <= found
-    assert data.undeclared("Tickwheel/local", emitted=EMITTED, dimensions=DIMENSIONS) == set()
+    assert data.undeclared(NAMESPACE, emitted=EMITTED, dimensions=DIMENSIONS) == set()
     # What did not happen is not reported.
     assert not found & {"Early", "ClockSkewed", "ChainsBroken", "PromiseBroken", "Shedding", "DeadLetteredByScanner"}
 

@@ -13,6 +13,7 @@ import pytest
 
 from functions.domain.audit import COLUMNS
 from functions.domain.instants import SECOND
+from functions.ports.recorder import AuditTrail
 from infra.audit_queries import TABLE, SavedQuery, queries
 from testkit.events import Context, a_request
 from tests.integration.queues import hidden_receipts
@@ -74,10 +75,10 @@ def test_a_worker_that_dies_before_its_lines_are_sent_is_followed_by_one_that_sa
     worker = stage.module("worker")
     with monkeypatch.context() as dying:
 
-        def die() -> None:
+        def die(_: AuditTrail) -> None:
             raise SystemExit
 
-        dying.setattr(worker.wiring.audit, "flush", die)
+        dying.setattr(type(worker.wiring.audit), "flush", die)
         with pytest.raises(SystemExit):
             stage.work()
     assert (stage.get(job_id)["state"], stage.audit_lines()) == ("succeeded", [])

@@ -115,7 +115,7 @@ def test_the_table_of_statuses_is_the_one_that_is_described():
 
 
 def test_what_is_draining_is_resumed_before_it_is_paused():
-    with pytest.raises(TenantClosed, match="is draining: what it has goes on"):
+    with pytest.raises(TenantClosed, match="is draining: what it has continues"):
         turn(replace(ROW, status=DRAINING), PAUSED)
 
 
