@@ -18,7 +18,7 @@ from functions.domain.targets.addresses import parse_networks
 from functions.domain.targets.targets import DEFAULT_TARGETS, AllowedTargets
 from functions.domain.tenants.access import ANYBODY, check_pattern
 from functions.domain.tenants.plan import DEFAULT_PLAN, PLAN_NAME, Limits, read_limits
-from functions.domain.wheel import HOLD, Wheel
+from functions.domain.wheel import MAX_WAIT, Wheel
 from infra.objective import Objective
 
 PRIORITIES = tuple(priority.name.lower() for priority in Priority)
@@ -43,7 +43,7 @@ LARGEST_MEMORY_MB = 10_240
 LONGEST_TIMEOUT = timedelta(minutes=15)
 """Lambda's limits."""
 
-SETTLING = LEASE_MARGIN + HOLD + timedelta(seconds=3)
+SETTLING = LEASE_MARGIN + MAX_WAIT + timedelta(seconds=3)
 """What a worker keeps of its time limit beside the longest attempt: to hold it, to settle it, and to start."""
 
 DELIVERY_MARGIN = timedelta(seconds=30)

@@ -10,7 +10,7 @@ from functions.domain.jobs.claims import lease_of
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import Event
-from functions.domain.wheel import HOLD
+from functions.domain.wheel import MAX_WAIT
 from functions.ports.clock import Clock
 from functions.ports.recorder import Journal
 from functions.ports.targets import Failed, Outcome, Pending, Succeeded
@@ -38,7 +38,7 @@ class Attempts:
         if served is None:
             return None
         timer, now = served, self.clock.now()
-        if timer.wakes_at - now > HOLD:
+        if timer.wakes_at - now > MAX_WAIT:
             # A sender's clock is ahead of this one, or SQS was early: the same attempt waits on.
             self.settler.place(timer)
             self.journal.event(
