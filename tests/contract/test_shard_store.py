@@ -348,7 +348,7 @@ def some_cursors() -> Cursors:
     """A position inside a bucket, and a tenant that is behind."""
     behind = {
         "whale": OwnCursor(Position(60, "2#whale#0001803902400#x"), deficit=7),
-        "paused": OwnCursor(Position(0), is_held=True),
+        "paused": OwnCursor(Position(0), is_held_back=True),
     }
     cursors = first_cursors(120)
     return cursors | {

@@ -60,8 +60,8 @@ def defers_by_acknowledging(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
 
 
 def leases_without_skew(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
-    judge, rescue = claims.judge_claim, fakes.InMemoryLedger.rescue
-    monkeypatch.setattr(claimer, "judge_claim", lambda row, **given: judge(row, **{**given, "skew": timedelta(0)}))
+    judge, rescue = claims.decide_claim, fakes.InMemoryLedger.rescue
+    monkeypatch.setattr(claimer, "decide_claim", lambda row, **given: judge(row, **{**given, "skew": timedelta(0)}))
 
     def rescue_without(ledger: Any, timer: Timer, **given: Any) -> Any:
         ledger._skew = timedelta(0)

@@ -106,7 +106,7 @@ def keeps_the_version_of_what_changes(monkeypatch: pytest.MonkeyPatch) -> Lambda
 
 
 class _AdmitsWhateverComes(Occurrences):
-    def admit(self, timer: Any, occurrence: Any, *, is_closed: bool = False) -> FireDecision:
+    def decide(self, timer: Any, occurrence: Any, *, is_closed: bool = False) -> FireDecision:
         return FireDecision.MAY_RUN
 
 

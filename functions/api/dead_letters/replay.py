@@ -293,7 +293,7 @@ class Replayer:
     def _note(
         self, outcomes: Sequence[Outcome], *, tenant: str, caller: str, letter: str = "", **asked: object
     ) -> None:
-        """One line for the audit. letter: the one that was asked for, where it was one."""
+        """One line for the audit trail. letter: the one that was asked for, where it was one."""
         replayed = [str(outcome.letter_id) for outcome in outcomes if isinstance(outcome, Replayed)]
         already = [str(outcome.letter_id) for outcome in outcomes if isinstance(outcome, AlreadyReplayed)]
         counts = {

@@ -30,7 +30,7 @@ UNSCANNED_AFTER = timedelta(minutes=3)
 """A shard has a tick each minute."""
 
 AUDIT_BEHIND_AFTER = timedelta(minutes=30)
-"""The audit is six minutes behind by design, and waits for slow queues."""
+"""The bucket audit is six minutes behind by design, and waits for slow queues."""
 
 MOST_WORST = 5
 """Shards that are listed one by one."""
@@ -61,7 +61,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardHealth:
-    """A shard. behind: tenants with a cursor of their own that are not held; held: those that are."""
+    """A shard. behind: tenants with a cursor of their own that are not held back; held: those that are."""
 
     shard: int
     scanned_at: datetime | None
@@ -144,8 +144,8 @@ def _shard_health(shard: int, standing: ShardProgress, *, now: datetime) -> Shar
         scanned_at=standing.scanned_at,
         oldest_bucket_at=oldest_at,
         age=_age(oldest_at, now=now),
-        behind=_names([(name, cursor) for name, cursor in own if not cursor.is_held]),
-        held=_names([(name, cursor) for name, cursor in own if cursor.is_held]),
+        behind=_names([(name, cursor) for name, cursor in own if not cursor.is_held_back]),
+        held=_names([(name, cursor) for name, cursor in own if cursor.is_held_back]),
     )
 
 

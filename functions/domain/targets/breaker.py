@@ -54,7 +54,7 @@ class Signal(StrEnum):
     UNKNOWN = "unknown"
 
 
-def health_of_failure(error_class: str, *, is_its_own: bool) -> Signal:
+def signal_of_failure(error_class: str, *, is_its_own: bool) -> Signal:
     """What a failure says. is_its_own: the destination answered, and refused just this job."""
     if error_class in UNREACHED:
         return Signal.UNKNOWN

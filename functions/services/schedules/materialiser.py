@@ -42,7 +42,7 @@ MOST_AT_ONCE = 2_000
 """Fires that are placed before the advances of their schedules: what a death in between repeats."""
 
 SHARE = timedelta(seconds=2)
-"""Of the processor: what working out one chain may take. Even one that has been paused for months takes less."""
+"""Processor time that working out one chain may take. Even one that has been paused for months takes less."""
 
 _ROUNDS = 3
 _FEW = 3

@@ -62,7 +62,7 @@ class _Count:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class UsageTally:
     """The counts of a process, for many threads."""
 
     clock: Clock
