@@ -247,8 +247,8 @@ class _Turn:
     def _act_on(self, selected: Sequence[SelectedJob]) -> tuple[list[str], list[Example]]:
         """The ids of those that it was done to, and the others."""
         executor, operation = self.executor, self.operation
-        entries = list(zip(selected, self._staggered(len(selected)), strict=True))
-        answers = executor.side_by_side(lambda entry: executor.applier.apply(operation, *entry), entries)
+        pairs = list(zip(selected, self._staggered(len(selected)), strict=True))
+        answers = executor.side_by_side(lambda pair: executor.applier.apply(operation, *pair), pairs)
         done = [str(job.job_id) for job, answer in zip(selected, answers, strict=True) if answer is None]
         # A page at a time: a turn lasts minutes, and the next one after a crash finds these jobs done and reports nothing about them.
         executor.audit.flush()

@@ -123,9 +123,9 @@ def settles_without_its_fence(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
 
 
 class _PlacesWithoutLookingBack(Placer):
-    def _place_far(self, entries: Any) -> Any:
+    def _place_far(self, numbered: Any) -> Any:
         wheel = _NeverCloses(**{name: getattr(self.wheel, name) for name in Wheel.__dataclass_fields__})
-        return Placer._place_far(replace(self, wheel=wheel), entries)
+        return Placer._place_far(replace(self, wheel=wheel), numbered)
 
 
 class _NeverCloses(Wheel):
