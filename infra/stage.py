@@ -18,7 +18,7 @@ from functions.domain.targets.addresses import parse_networks
 from functions.domain.targets.targets import DEFAULT_TARGETS, AllowedTargets
 from functions.domain.tenants.access import ANYBODY, check_pattern
 from functions.domain.tenants.plan import DEFAULT_PLAN, PLAN_NAME, Limits, read_limits
-from functions.domain.wheel import HOLD, Wheel
+from functions.domain.wheel import MAX_WAIT, Wheel
 from infra.objective import Objective
 from infra.stage_parts import FunctionSize, InvalidStage, Jwt, in_seconds
 
@@ -39,7 +39,7 @@ MIN_BUDGET = 1_000
 
 SHORTEST_SHED = timedelta(minutes=1)
 
-SETTLING = LEASE_MARGIN + HOLD + timedelta(seconds=3)
+SETTLING = LEASE_MARGIN + MAX_WAIT + timedelta(seconds=3)
 """What a worker keeps of its time limit beside the longest attempt: to hold it, to settle it, and to start."""
 
 DELIVERY_MARGIN = timedelta(seconds=30)

@@ -18,7 +18,7 @@ from functions.api.stage.health import HealthReader
 from functions.api.stage.pulse import PulseReader
 from functions.domain.instants import MINUTE, SECOND
 from functions.domain.jobs.job import Priority
-from functions.domain.stage.pulse import WINDOW, Figure
+from functions.domain.stage.pulse import PERIOD, Figure
 from functions.domain.tenants.plan import DEFAULT_PLAN
 from functions.services.telemetry.pulse import WRITTEN_EVERY, PulseTally
 from functions.services.tenants.plans import KnownPlans
@@ -49,8 +49,8 @@ def draw() -> str:
 def _health() -> dict[str, object]:
     world, store, chance = World(), InMemoryPulseStore(), random.Random(3)
     process = PulseTally(clock=world.clock, pulses=store, journal=world.journal)
-    for minute in range(WINDOW + 1):
-        for _ in range(3 if minute < WINDOW else 1):
+    for minute in range(PERIOD + 1):
+        for _ in range(3 if minute < PERIOD else 1):
             _pass(process, chance, jobs=chance.randrange(280, 340) * (3 if minute == _HERD_AT else 1))
             process.flush()
             world.clock.tick(WRITTEN_EVERY)

@@ -275,7 +275,7 @@ def worst_cursors(own: int) -> Cursors:
     def of_class(priority: Priority) -> ClassCursor:
         names = [f"{priority.value}{number:063d}" for number in range(own)]
         behind = {
-            name: OwnCursor(Position(now - 1_209_600, key(priority, name)), deficit=50_000, is_held=True)
+            name: OwnCursor(Position(now - 1_209_600, key(priority, name)), deficit=50_000, is_held_back=True)
             for name in names
         }
         at = Position(now, key(priority, names[0]))

@@ -48,7 +48,7 @@ from functions.services.schedules.pauser import Asides
 from functions.services.stage.conditions import KnownConditions
 from functions.services.targets.breakers import Breakers
 from functions.services.targets.concurrency_limiter import ConcurrencyLimiter
-from functions.services.telemetry.usage import Tally
+from functions.services.telemetry.usage import UsageTally
 from functions.services.tenants.submission_rates import SubmissionRates
 from functions.sweeper.heal import Healer, HealReport
 from functions.sweeper.publish import Publisher
@@ -124,9 +124,9 @@ class World:
         self.capacity = 1_000_000
         self.ready_capacity = 100_000
 
-    def a_tally(self) -> Tally:
+    def a_tally(self) -> UsageTally:
         """Of a new process."""
-        return Tally(
+        return UsageTally(
             clock=self.clock, plans=self.plans, usage_store=self.used, pending_store=self.waiting, journal=self.journal
         )
 

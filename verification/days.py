@@ -88,7 +88,7 @@ class StageOfDays(Stage):
         horizon = self.wheel.horizon(now=self._ticked_at)
         texts = [row["cursors"] for row in self.shards.rows.values() if row["cursors"]]
         cursors = [cursor for text in texts for cursor in cursors_of(text).values()]
-        going = [own.at for cursor in cursors for own in cursor.own.values() if not own.is_held]
+        going = [own.at for cursor in cursors for own in cursor.own.values() if not own.is_held_back]
         return any(at.bucket <= horizon for at in (*going, *(cursor.at for cursor in cursors)))
 
     def _next_bucket_with_rows(self) -> datetime | None:

@@ -12,7 +12,7 @@ from rich.table import Table
 from verification.acts import Act
 from verification.checker import Invariant, Violation
 from verification.faults import Fault
-from verification.run import Tally, Total
+from verification.run import Total, UsageTally
 
 _THOUSAND = 1_000
 _EXACT_BELOW = 10 * _THOUSAND
@@ -50,7 +50,7 @@ def lines_of(total: Total, *, command: str) -> Iterator[str]:
 def as_json(total: Total, *, command: str, **more: Any) -> dict[str, Any]:
     """The same for a script."""
 
-    def described(tally: Tally) -> dict[str, Any]:
+    def described(tally: UsageTally) -> dict[str, Any]:
         counts = {"checks": tally.checks, "violations": tally.violations}
         return {
             "struck": tally.struck,
@@ -93,14 +93,14 @@ def command_for(command: str, seed: int) -> str:
     return f"{command} --episode {seed}"
 
 
-def _rows(total: Total) -> Iterator[tuple[str, Tally]]:
+def _rows(total: Total) -> Iterator[tuple[str, UsageTally]]:
     for fault in (*Fault, None):
         if fault in total.by_fault:
             yield str(fault or "none"), total.by_fault[fault]
     yield "all", total.everything
 
 
-def _cell(tally: Tally, invariant: Invariant) -> str:
+def _cell(tally: UsageTally, invariant: Invariant) -> str:
     checks, violations = _count(tally.checks[invariant]), tally.violations[invariant]
     return f"[bold red]{checks} ✘{violations}[/bold red]" if violations else escape(checks)
 

@@ -21,7 +21,7 @@ _WORTH_A_PROCESS = 10
 
 
 @dataclass(slots=True)
-class Tally:
+class UsageTally:
     """Episodes of one kind. struck: how often their fault did. doubts: how many their worlds had."""
 
     episodes: int = 0
@@ -46,8 +46,8 @@ class Total:
     """
 
     outcomes: Sequence[EpisodeResult]
-    everything: Tally = field(default_factory=Tally)
-    by_fault: dict[Fault | None, Tally] = field(default_factory=dict)
+    everything: UsageTally = field(default_factory=UsageTally)
+    by_fault: dict[Fault | None, UsageTally] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for outcome in self.outcomes:
@@ -55,7 +55,7 @@ class Total:
             struck = {fault: count for fault, count in outcome.struck.items() if count}
             self.everything.struck += sum(struck.values())
             for fault in struck or {None: 0}:
-                tally = self.by_fault.setdefault(fault, Tally())
+                tally = self.by_fault.setdefault(fault, UsageTally())
                 tally.add(outcome)
                 tally.struck += struck.get(fault, 0) if fault else 0
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from functions.domain.errors import Undecodable
 from functions.domain.far_ring.timer_record import decode_envelope
-from functions.domain.jobs.claims import Again, Bury, Defer, Drop, LedgerRow, Rescue, Watch, judge_claim, lost_attempt
+from functions.domain.jobs.claims import Again, Bury, Defer, Drop, LedgerRow, Rescue, Watch, decide_claim, lost_attempt
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.targets.error_classes import WORKER_DIED
@@ -66,8 +66,7 @@ class DeadMessageHandler:
         for _ in range(_TRIES):
             now = self.clock.now()
             row = self.ledger.get(job.key)
-            follows = judge_claim(row, attempt=timer.attempt, due_at=timer.due_at, owner=owner, now=now, skew=self.skew)
-            match follows:
+            match decide_claim(row, attempt=timer.attempt, due_at=timer.due_at, owner=owner, now=now, skew=self.skew):
                 case Drop(reason):
                     self._revive(timer, row, now=now)
                     job_id = job_id_of(job)

@@ -26,8 +26,8 @@ MIN_LOOKAHEAD = timedelta(seconds=90)
 FAR_MARGIN = timedelta(seconds=10)
 """Beyond GUARD, for what is to be put into the far ring although it is due: the write itself takes a moment."""
 
-HOLD = timedelta(seconds=2)
-"""How long a worker holds a message that came early: the reach of the innermost ring."""
+MAX_WAIT = timedelta(seconds=2)
+"""How long a worker waits for the instant of a message that came early."""
 
 FIRST_TICK_REACH = timedelta(hours=24)
 """How far back the first tick of a shard starts: rows may have been written before its rule existed."""

@@ -124,7 +124,7 @@ class OperationExecutor:
 class _Turn:
     """One turn of an operation: what is recorded of it, and what has been done since.
 
-    _fault: why the turn is over. _is_held: the next turn begins at the same page.
+    _fault: why the turn is over. _repeats_page: the next turn begins at the same page.
     _is_throttled: its tenant submits as much as it may, and will for longer than this turn: the rest waits for the next one.
     _done_before: jobs that it had been done to when the turn began.
     """
@@ -137,7 +137,7 @@ class _Turn:
     _way: Sequence[Stretch] = ()
     _part: ExportPart = field(default_factory=ExportPart)
     _fault: str = ""
-    _is_held: bool = False
+    _repeats_page: bool = False
     _is_throttled: bool = False
     _done_before: int = field(init=False)
     _selected: SelectedJobs = field(init=False)
@@ -209,11 +209,11 @@ class _Turn:
             done, refused = self._act_on(selected)
         self.jobs += len(done)
         # Where a page is read again, only jobs that are done already count: they are not selected again.
-        examined, matched = (0, len(done)) if self._is_held else (len(finding.rows), len(selected))
+        examined, matched = (0, len(done)) if self._repeats_page else (len(finding.rows), len(selected))
         progress = self.operation.progress.counting(
             examined=examined, matched=matched, done=len(done), refused=refused, shown=shown
         )
-        if not self._is_held:
+        if not self._repeats_page:
             progress = replace(progress, place=finding.place)
         self.operation = replace(self.operation, progress=progress)
 
@@ -247,8 +247,8 @@ class _Turn:
     def _act_on(self, selected: Sequence[SelectedJob]) -> tuple[list[str], list[Example]]:
         """The ids of those that it was done to, and the others."""
         executor, operation = self.executor, self.operation
-        entries = list(zip(selected, self._staggered(len(selected)), strict=True))
-        answers = executor.side_by_side(lambda entry: executor.applier.apply(operation, *entry), entries)
+        pairs = list(zip(selected, self._staggered(len(selected)), strict=True))
+        answers = executor.side_by_side(lambda pair: executor.applier.apply(operation, *pair), pairs)
         done = [str(job.job_id) for job, answer in zip(selected, answers, strict=True) if answer is None]
         # A page at a time: a turn lasts minutes, and the next one after a crash finds these jobs done and reports nothing about them.
         executor.audit.flush()
@@ -258,11 +258,11 @@ class _Turn:
         unplaced = [answer for answer in refused if answer.code == NOT_PLACED]
         faults = [_text_of(answer) for answer in answers if isinstance(answer, Exception)]
         is_patient = operation.progress.failures < ENOUGH_FAILURES
-        self._is_held = bool(faults) or (bool(unplaced) and is_patient)
+        self._repeats_page = bool(faults) or (bool(unplaced) and is_patient)
         # Where nothing could be stored, it may be the jobs or the store: the next turn shows which.
-        if self._is_held or (unplaced and not done):
+        if self._repeats_page or (unplaced and not done):
             self._fault = next(iter(faults), "") or unplaced[0].detail
-        return done, [] if self._is_held else refused
+        return done, [] if self._repeats_page else refused
 
     def _staggered(self, count: int) -> list[datetime | None]:
         """When each of the next jobs is to run."""

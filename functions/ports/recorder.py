@@ -89,7 +89,7 @@ class Journal(Protocol):
 class AuditTrail(Protocol):
     """How executions ended and what was done by hand, kept for long: each at least once."""
 
-    def note(self, entry: AuditLine) -> None:
+    def note(self, line: AuditLine) -> None:
         """Keep it with the others of this invocation."""
         ...
 

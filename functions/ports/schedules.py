@@ -92,7 +92,7 @@ class ScheduleStore(Protocol):
         ...
 
     def advance(
-        self, key: str, planned: DueFires, *, version: int, before: Link, alarm_at: datetime | None, history: int
+        self, key: str, decided: DueFires, *, version: int, before: Link, alarm_at: datetime | None, history: int
     ) -> Applied | Behind:
         """Record a plan that has been placed, if this version still stands at that link."""
         ...

@@ -52,7 +52,7 @@ class ShardStore(Protocol):
         """The recorded cursors of those shards that have any."""
         ...
 
-    def standings(self, shards: Sequence[int]) -> dict[int, ShardProgress]:
+    def progress(self, shards: Sequence[int]) -> dict[int, ShardProgress]:
         """How those shards stand that have recorded cursors."""
         ...
 

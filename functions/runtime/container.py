@@ -29,7 +29,7 @@ from functions.services.stage.conditions import KnownConditions
 from functions.services.targets.breakers import Breakers
 from functions.services.targets.concurrency_limiter import ConcurrencyLimiter
 from functions.services.telemetry.pulse import PulseTally
-from functions.services.telemetry.usage import Tally
+from functions.services.telemetry.usage import UsageTally
 from functions.services.tenants.plans import KnownPlans
 from functions.services.tenants.submission_rates import SubmissionRates
 
@@ -57,7 +57,7 @@ SERVICES: Mapping[str, type] = MappingProxyType(
         "settler": Settler,
         "stops": Stops,
         "submission_rates": SubmissionRates,
-        "tally": Tally,
+        "tally": UsageTally,
     }
 )
 """What is built where it is asked for, by the names of the fields that ask."""

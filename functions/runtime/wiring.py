@@ -27,7 +27,7 @@ from functions.runtime.settings import FunctionSettings
 from functions.services.stage.conditions import KnownConditions
 from functions.services.telemetry.audit_trail import Trail
 from functions.services.telemetry.pulse import PulseTally
-from functions.services.telemetry.usage import Tally
+from functions.services.telemetry.usage import UsageTally
 from functions.services.tenants.plans import KnownPlans
 
 _BATCH = 10
@@ -57,7 +57,7 @@ class Wiring(Adapters):
 
     plans = _shared("plans", KnownPlans)
     conditions = _shared("conditions", KnownConditions)
-    tally = _shared("tally", Tally)
+    tally = _shared("tally", UsageTally)
     pulse = _shared("pulse", PulseTally)
 
     def __init__(

@@ -87,7 +87,7 @@ class _ClassScan:
                 # What lies behind its cursor is forgotten: the stream has passed over it.
                 del self._own[tenant]
             else:
-                self._own[tenant] = own._replace(is_held=plan.is_paused)
+                self._own[tenant] = own._replace(is_held_back=plan.is_paused)
 
     def _renew_old(self) -> None:
         """What tables would let go before long, a page of each in turns, as far as this tick has time."""
@@ -135,7 +135,7 @@ class _ClassScan:
         return tenant == NO_TENANT or (tenant not in self._own and not self._plans.of(tenant).is_deleted)
 
     def _has_work(self) -> bool:
-        behind = (own.at.bucket for own in self._own.values() if not own.is_held)
+        behind = (own.at.bucket for own in self._own.values() if not own.is_held_back)
         return min((self._at.bucket, *behind)) <= self._horizon
 
     def _stream_turn(self) -> bool:
@@ -174,10 +174,10 @@ class _ClassScan:
                     self._stopped_by = USED_UP
                     picked.is_cut = True
                     return picked
-                is_held, is_over = shares[tenant].is_held, counts[tenant] >= shares[tenant].grant
+                is_held_back, is_over = shares[tenant].is_held_back, counts[tenant] >= shares[tenant].grant
                 if is_over and len(self._own) < MAX_OWN:
-                    self._leave(tenant, picked, is_held=is_held)
-                elif is_over and not is_held:
+                    self._leave(tenant, picked, is_held_back=is_held_back)
+                elif is_over and not is_held_back:
                     picked.is_cut = True
                     return picked
                 else:
@@ -188,7 +188,7 @@ class _ClassScan:
         has_room = len(self._own) < MAX_OWN and not page.is_last
         if has_room and counts[tenant] and tenant not in self._own and counts[tenant] >= shares[tenant].grant:
             # Whatever more it has would be read for nothing.
-            self._leave(tenant, picked, is_held=False)
+            self._leave(tenant, picked, is_held_back=False)
         if tenant in self._own:
             picked.passed = owner_bounds(self._priority, tenant)[1]
         return picked
@@ -200,12 +200,12 @@ class _ClassScan:
         # A cap is held where a tenant has a cursor of its own. Without room for that it would never be served.
         leaves = plan.is_paused or (plan.has_rate and len(self._own) < MAX_OWN)
         return _Share(
-            0 if leaves else grant(self._quantum, plan.weight), is_held=plan.is_paused, is_gone=plan.is_deleted
+            0 if leaves else grant(self._quantum, plan.weight), is_held_back=plan.is_paused, is_gone=plan.is_deleted
         )
 
-    def _leave(self, tenant: str, picked: _Picked, *, is_held: bool) -> None:
+    def _leave(self, tenant: str, picked: _Picked, *, is_held_back: bool) -> None:
         start = owned_prefix(self._priority, tenant)
-        self._own[tenant] = OwnCursor(Position(self._at.bucket, max(picked.passed, start)), is_held=is_held)
+        self._own[tenant] = OwnCursor(Position(self._at.bucket, max(picked.passed, start)), is_held_back=is_held_back)
         picked.left.append(tenant)
 
     def _stop_before(self, refused: str, rows: Sequence[StoredTimer], *, left: Sequence[str]) -> None:
@@ -218,7 +218,7 @@ class _ClassScan:
     def _own_turn(self, tenant: str) -> bool:
         """A quantum of one tenant, and what a turn that was cut off has left over; whether it is used, or nothing is due."""
         own = self._own.get(tenant)
-        if own is None or own.is_held:
+        if own is None or own.is_held_back:
             return True
         if not self._open():
             return False
@@ -239,7 +239,7 @@ class _ClassScan:
             if len(rows) < len(page.rows):
                 # Its rate is used up as far as this tick reaches.
                 at = Position(own.at.bucket, rows[-1].key) if rows else own.at
-                self._own[tenant] = OwnCursor(at, is_held=True)
+                self._own[tenant] = OwnCursor(at, is_held_back=True)
                 self._record()
                 return True
             deficit -= len(page.rows)
@@ -287,7 +287,7 @@ class _ClassScan:
         caught_up = [
             tenant
             for tenant, own in self._own.items()
-            if not own.is_held
+            if not own.is_held_back
             and own.at == Position(self._at.bucket)
             and self._at.key < owned_prefix(self._priority, tenant)
         ]
@@ -297,10 +297,10 @@ class _ClassScan:
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """grant: jobs of the stream in a turn. is_held: it is paused; is_gone: it is deleted, and its rows are forgotten."""
+    """grant: jobs of the stream in a turn. is_held_back: it is paused; is_gone: it is deleted, and its rows are forgotten."""
 
     grant: float
-    is_held: bool = False
+    is_held_back: bool = False
     is_gone: bool = False
 
 

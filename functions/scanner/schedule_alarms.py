@@ -21,7 +21,7 @@ from functions.services.schedules.materialiser import SHARE, Carried, Chain, Mat
 from functions.services.schedules.pauser import DIED
 
 SLICE = timedelta(seconds=5)
-"""Of a tick: how long alarms that are handled together are worked out before what has come of them is recorded."""
+"""How long alarms that are handled together are worked out in a tick, before what has come of them is recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

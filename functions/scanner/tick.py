@@ -22,13 +22,13 @@ CHECKPOINT_SENDS = 2_000
 CHECKPOINT_SECONDS = 5.0
 
 RENEWING = 0.5
-"""Of the time of a class: what putting rows anew may take, so that they keep nobody's jobs from going out."""
+"""The share of a class's time that putting rows anew may take, so that they keep nobody's jobs from going out."""
 
 FLOOR = 0.1
-"""Of a tick: what is kept for each lower class, however much a higher one has. Low is delayed, and never starved."""
+"""The share of a tick that is kept for each lower class, however much a higher one has. Low is delayed, and never starved."""
 
 ALARMS_FLOOR = 0.2
-"""Of a tick: what is kept for alarms, where there are any."""
+"""The share of a tick that is kept for alarms, where there are any."""
 
 
 class Stopped(Exception):

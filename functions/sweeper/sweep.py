@@ -1,4 +1,4 @@
-"""The audit: buckets that have ended are read once more, to prove that the scanner lost nothing.
+"""The bucket audit: buckets that have ended are read once more, to prove that the scanner lost nothing.
 
 A ledgered row whose attempt could still be claimed was not promoted, or its message was lost: it is sent again and
 counted as a straggler. There should never be one. While messages wait for workers it is neither: the audit waits too.
@@ -36,7 +36,7 @@ SETTLING = timedelta(minutes=5)
 
 MIN_BACKLOG = 100
 BACKLOG = 0.001
-"""Of what a ready queue may hold, but MIN_BACKLOG at least: with more messages waiting, the audit waits too."""
+"""The share of a ready queue's capacity, but MIN_BACKLOG at least: with more messages waiting, the audit waits too."""
 
 PAGE = 500
 _OLDEST = ABSENT_IS_OVER - timedelta(days=1)

@@ -10,7 +10,7 @@ from functions.domain.jobs.claims import lease_of
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import Event
-from functions.domain.wheel import HOLD
+from functions.domain.wheel import MAX_WAIT
 from functions.ports.clock import Clock
 from functions.ports.recorder import Journal
 from functions.ports.targets import Failed, Outcome, Pending, Succeeded
@@ -38,7 +38,7 @@ class Attempts:
         if served is None:
             return None
         timer, now = served, self.clock.now()
-        if timer.wakes_at - now > HOLD:
+        if timer.wakes_at - now > MAX_WAIT:
             # A sender's clock is ahead of this one, or SQS was early: the same attempt waits on.
             self.settler.place(timer)
             self.journal.event(
@@ -52,22 +52,22 @@ class Attempts:
             return self.claimer.put_off(timer, message, now=now)
         while (left := timer.wakes_at - self.clock.now()) > timedelta(0):
             self.clock.sleep(left)
-        entry = self.preconditions.enter(timer)
-        if entry is None:
+        permission = self.preconditions.enter(timer)
+        if permission is None:
             return None
         outcome: Outcome | Returned | None = None
         try:
             if not self.preconditions.is_over(timer):
-                outcome = self._claim_and_call(timer, payload, message, entry, ends_at)
+                outcome = self._claim_and_call(timer, payload, message, permission, ends_at)
         except Exception:
-            self.preconditions.leave(timer, entry, None)
+            self.preconditions.leave(timer, permission, None)
             raise
         is_returned = isinstance(outcome, Returned)
-        self.preconditions.leave(timer, entry, None if is_returned else outcome)
+        self.preconditions.leave(timer, permission, None if is_returned else outcome)
         return outcome if is_returned else None
 
     def _claim_and_call(
-        self, timer: Timer, payload: str | Failed | None, message: Message, entry: Permission, ends_at: datetime
+        self, timer: Timer, payload: str | Failed | None, message: Message, permission: Permission, ends_at: datetime
     ) -> Outcome | Returned | None:
         """What its target answered; or what happens to the message, when it was not called."""
         claim = self.claimer.claim(timer, message)
@@ -79,9 +79,9 @@ class Attempts:
             claim = replace(claim, lease_until=min(lease_until, ends_at))
         is_settled = True
         try:
-            outcome = entry.refusal
+            outcome = permission.refusal
             if outcome is None:
-                outcome, claim = self.invoker.invoke(timer, payload, claim, entry, ring=message.ring)
+                outcome, claim = self.invoker.invoke(timer, payload, claim, permission, ring=message.ring)
             if isinstance(outcome, Failed):
                 is_settled = self.settler.fail(timer, claim, outcome)
         except Exception:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from functions.domain.instants import SECOND
-from functions.domain.jobs.claims import Again, Bury, Defer, Drop, LedgerRow, Rescue, Watch, judge_claim, lease_of
+from functions.domain.jobs.claims import Again, Bury, Defer, Drop, LedgerRow, Rescue, Watch, decide_claim, lease_of
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import Event
@@ -78,7 +78,7 @@ class Claimer:
             if isinstance(answer, Claimed):
                 return self._unless_cancelled(timer, replace(claim, fence=answer.fence), answer)
             row = answer.row
-            match judge_claim(
+            match decide_claim(
                 row,
                 attempt=timer.attempt,
                 due_at=timer.due_at,

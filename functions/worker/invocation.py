@@ -50,7 +50,7 @@ class Invoker:
         return fill_references(text, job.occurrence) if job.occurrence else text
 
     def invoke(
-        self, timer: Timer, payload: str | Failed | None, claim: Claim, entry: Permission, *, ring: Ring
+        self, timer: Timer, payload: str | Failed | None, claim: Claim, permission: Permission, *, ring: Ring
     ) -> tuple[Outcome | Returned | None, Claim]:
         """Call the target; None when there was no reason to. And the claim, which has begun where the target was called."""
         job = timer.job
@@ -63,7 +63,7 @@ class Invoker:
             self.settler.end(timer, claim, Event.EXPIRE)
             return None, claim
         ends_at = self.clock.now() + job.timeout
-        if ends_at > claim.lease_until or not entry.has_permit_until(ends_at):
+        if ends_at > claim.lease_until or not permission.has_permit_until(ends_at):
             # Something took so long that the call could outlive its lease or its permit, and meet another worker's.
             if job.delivery is Delivery.AT_MOST_ONCE:
                 # Its start is written: no other message of it may call it, so this is its end.

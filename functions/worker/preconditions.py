@@ -70,7 +70,7 @@ class Preconditions:
         return resumed(timer, plan, now=now)
 
     def enter(self, timer: Timer) -> Permission | None:
-        """What its claim may begin with; None when it is parked. Each entry is followed by one `leave`.
+        """What its claim may begin with; None when it is parked. Each permission is followed by one `leave`.
 
         Raises what the store of the permits raises: then nothing is taken, and the message is to come back.
         """
@@ -79,7 +79,7 @@ class Preconditions:
         if is_expired or not timer.is_granted:
             return Permission()  # its target will not be called, whatever the breaker says
         lease_until = lease_of(timer.job.timeout, now=now)
-        match self.breakers.admit(timer, lease_until=lease_until):
+        match self.breakers.decide(timer, lease_until=lease_until):
             case Park(until, reason) if timer.may_wait_until(until):
                 self.settler.park(timer, until=until, reason=reason)
                 return None
@@ -88,22 +88,22 @@ class Preconditions:
             case Go() as go:
                 return self._with_permit(timer, go, lease_until=lease_until)
 
-    def leave(self, timer: Timer, entry: Permission, outcome: Outcome | None) -> None:
+    def leave(self, timer: Timer, permission: Permission, outcome: Outcome | None) -> None:
         """The attempt is over. outcome: what its target answered, None when it was not called. Never raises."""
-        if entry.go is not None and outcome is None:
-            self.breakers.release(timer, entry.go)
-        elif entry.go is not None and outcome is not None:
-            self.breakers.note(timer, entry.go, outcome)
-        if entry.permit is not None:
-            self.limiter.give_back(entry.permit)
+        if permission.go is not None and outcome is None:
+            self.breakers.release(timer, permission.go)
+        elif permission.go is not None and outcome is not None:
+            self.breakers.note(timer, permission.go, outcome)
+        if permission.permit is not None:
+            self.limiter.give_back(permission.permit)
 
     def is_over(self, timer: Timer) -> bool:
-        """Whether an occurrence is skipped, or waits for another run. A retry has been admitted before."""
+        """Whether an occurrence is skipped, or waits for another run. For a retry that was decided before."""
         occurrence = timer.job.occurrence
         if occurrence is None or timer.attempt > 1:
             return False
         is_closed = comes_too_late(occurrence, self.plans.of(timer.job.tenant))
-        return self.occurrences.admit(timer, occurrence, is_closed=is_closed) is FireDecision.IS_OVER
+        return self.occurrences.decide(timer, occurrence, is_closed=is_closed) is FireDecision.IS_OVER
 
     def _with_permit(self, timer: Timer, go: Go, *, lease_until: datetime) -> Permission | None:
         tenant = timer.job.tenant

@@ -18,19 +18,19 @@ class RecordingAudit:
     entries: list[AuditLine] = field(default_factory=list)
     kept: int = 0
 
-    def note(self, entry: AuditLine) -> None:
-        self.entries.append(entry)
+    def note(self, line: AuditLine) -> None:
+        self.entries.append(line)
 
     def flush(self) -> None:
         self.kept = len(self.entries)
 
     @property
     def endings(self) -> list[Ending]:
-        return [entry for entry in self.entries if isinstance(entry, Ending)]
+        return [line for line in self.entries if isinstance(line, Ending)]
 
     @property
     def actions(self) -> list[Action]:
-        return [entry for entry in self.entries if isinstance(entry, Action)]
+        return [line for line in self.entries if isinstance(line, Action)]
 
 
 @dataclass

@@ -36,7 +36,7 @@ class DiscardingCounter:
 class DiscardingAudit:
     """An audit trail without lines."""
 
-    def note(self, entry: AuditLine) -> None:
+    def note(self, line: AuditLine) -> None:
         """Forgotten."""
 
     def flush(self) -> None:

@@ -104,24 +104,24 @@ class InMemoryScheduleStore:
         return True
 
     def advance(
-        self, key: str, planned: DueFires, *, version: int, before: Link, alarm_at: datetime | None, history: int
+        self, key: str, decided: DueFires, *, version: int, before: Link, alarm_at: datetime | None, history: int
     ) -> Applied | Behind:
         state = self.state(key)
         stands_there = state is not None and state.link is not None and state.link.position == _kept(before).position
         if state is None or not stands_there or state.version != version or state.status is not Status.ACTIVE:
             return Behind(state)
-        skips = {reason: state.skips.get(reason, 0) + count for reason, count in planned.skips.items()}
+        skips = {reason: state.skips.get(reason, 0) + count for reason, count in decided.skips.items()}
         self._update(
             key,
-            link=planned.link and _kept(planned.link),
+            link=decided.link and _kept(decided.link),
             alarm_at=alarm_at and kept(alarm_at),
-            fire_count=planned.kept[-1].index + 1 if planned.kept else state.fire_count,
+            fire_count=decided.kept[-1].index + 1 if decided.kept else state.fire_count,
             skips=state.skips | skips,
-            last_skip=_kept_skip(planned.last_skip) or state.last_skip,
-            misfire_count=state.misfire_count + planned.misfire_count,
+            last_skip=_kept_skip(decided.last_skip) or state.last_skip,
+            misfire_count=state.misfire_count + decided.misfire_count,
         )
         places = max(history, 1)
-        for link in planned.kept[-places:]:
+        for link in decided.kept[-places:]:
             self.rows[key].ring[link.index % places] = kept(link.at)
         return Applied()
 

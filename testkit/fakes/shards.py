@@ -58,9 +58,9 @@ class InMemoryShardStore:
         return True
 
     def cursors(self, shards: Sequence[int]) -> dict[int, cursor.Cursors]:
-        return {shard: standing.cursors for shard, standing in self.standings(shards).items()}
+        return {shard: standing.cursors for shard, standing in self.progress(shards).items()}
 
-    def standings(self, shards: Sequence[int]) -> dict[int, cursor.ShardProgress]:
+    def progress(self, shards: Sequence[int]) -> dict[int, cursor.ShardProgress]:
         rows = {shard: self.rows[shard] for shard in shards if shard in self.rows and self.rows[shard]["cursors"]}
         return {
             shard: cursor.ShardProgress(cursor.decode_cursors(row["cursors"]), row.get("scanned_at"))

@@ -14,22 +14,22 @@ from testkit.world.truth import Version
 
 
 def wrong_about(
-    version: Version, planned: DueFires, *, met: Link, fire_count: int, now: datetime, placed: Container[datetime]
+    version: Version, decided: DueFires, *, met: Link, fire_count: int, now: datetime, placed: Container[datetime]
 ) -> Iterator[str]:
     """What is wrong about a step from a link. placed: fires that a step before it has placed, and did not record."""
-    schedule, kept = version.schedule, [link.at for link in planned.kept]
-    end = planned.link.at if planned.link else max(kept, default=met.at) + MILLISECOND
+    schedule, kept = version.schedule, [link.at for link in decided.kept]
+    end = decided.link.at if decided.link else max(kept, default=met.at) + MILLISECOND
     due = fires_between(schedule, met.at, end)
     for at in kept:
         if at not in due:
             yield f"extra: no rule names {at}"
     for at in due:
-        if at not in kept and at not in placed and not _may_drop(schedule, at, kept, planned.link, now=now):
+        if at not in kept and at not in placed and not _may_drop(schedule, at, kept, decided.link, now=now):
             yield f"lost: {at} was dropped at {now}"
-    if planned.link is None and (schedule.max_runs is None or fire_count < schedule.max_runs):
+    if decided.link is None and (schedule.max_runs is None or fire_count < schedule.max_runs):
         yield f"ended before its time: after {fire_count} fires"
-    if planned.link is not None and not is_fire(schedule, planned.link.at):
-        yield f"extra: no rule names {planned.link.at}"
+    if decided.link is not None and not is_fire(schedule, decided.link.at):
+        yield f"extra: no rule names {decided.link.at}"
 
 
 def wrong_beginning(

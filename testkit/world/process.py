@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any, NoReturn, Protocol
 
 from functions.domain.instants import MILLISECOND
-from functions.services.telemetry.usage import Tally
+from functions.services.telemetry.usage import UsageTally
 from functions.services.tenants.plans import KnownPlans
 from testkit.fakes import FakeClock
 from testkit.world.history import History
@@ -135,7 +135,7 @@ class Process:
         self.clock = ProcessClock(self, conditions.ahead)
         self.ends_at = surroundings.clock.instant + limit
         self.began = surroundings.history.moment
-        self.counts: tuple[Tally, KnownPlans] | None = None
+        self.counts: tuple[UsageTally, KnownPlans] | None = None
         self.is_dead = False
         self.is_over = False
         self.is_in_company = False

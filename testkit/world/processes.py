@@ -16,7 +16,7 @@ from functions.domain.jobs.job_id import job_id_of
 from functions.ports.targets import BreakerStore
 from functions.services.stage.conditions import KnownConditions
 from functions.services.targets.breakers import Go
-from functions.services.telemetry.usage import Tally
+from functions.services.telemetry.usage import UsageTally
 from functions.services.tenants.plans import KnownPlans
 from testkit.fakes import CountingWaker, DiscardingAudit, DiscardingCounter, RecordingJournal
 from testkit.world.carriers import cursors_of
@@ -67,7 +67,7 @@ _OF_OPERATIONS = (
 class _NoBreakers:
     """Lets every call through."""
 
-    def admit(self, _: Timer, **__: object) -> Go:
+    def decide(self, _: Timer, **__: object) -> Go:
         return Go("")
 
     def note(self, *_: object) -> None:
@@ -166,11 +166,11 @@ class Processes(Passing):
             object.__setattr__(wiring["breakers"], "_known", self._known_breakers)
         return wiring.build(wanted, **special)
 
-    def _counts(self, process: Process) -> tuple[Tally, KnownPlans]:
+    def _counts(self, process: Process) -> tuple[UsageTally, KnownPlans]:
         """What all parts of a process count, and what they know of plans: no steps either, but lost where it dies."""
         if process.counts is None:
             plans = self.plans.known_to(process.clock, self.journal)
-            tally = Tally(
+            tally = UsageTally(
                 clock=process.clock,
                 plans=plans,
                 usage_store=self.usage,

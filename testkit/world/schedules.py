@@ -79,12 +79,12 @@ class SchedulePromises:
         for wrong in wrong_beginning(version, state.link, met=met, fire_count=state.fire_count):
             self._note(f"{key} version {version.number} {wrong}")
 
-    def advanced(self, key: str, planned: DueFires, *, met: ScheduleState, after: ScheduleState) -> None:
+    def advanced(self, key: str, decided: DueFires, *, met: ScheduleState, after: ScheduleState) -> None:
         """A step of a chain has been recorded: what it has placed is owed from now on."""
         version = self.truth.last(key)
         assert met.link is not None
         self._written[key] = self._stores.history.moment
-        owed = {link.at for link in planned.kept}
+        owed = {link.at for link in decided.kept}
         self.fires.recorded.setdefault(key, set()).update((version.number, at) for at in owed)
         if version.schedule.is_end_to_start:
             ends, interval = self.fires.ends_of(key), interval_of(version.schedule)
@@ -95,10 +95,10 @@ class SchedulePromises:
             placed = self.fires.placed_of(key, version.number)
             now = self._stores.clock.now()
             wrongs = list(
-                wrong_about(version, planned, met=met.link, fire_count=after.fire_count, now=now, placed=placed)
+                wrong_about(version, decided, met=met.link, fire_count=after.fire_count, now=now, placed=placed)
             )
-            if planned.link is not None:
-                owed |= placed.intersection(fires_between(version.schedule, met.link.at, planned.link.at))
+            if decided.link is not None:
+                owed |= placed.intersection(fires_between(version.schedule, met.link.at, decided.link.at))
         for wrong in wrongs:
             self._note(f"{wrong}: {key} version {version.number}")
         for at in owed:

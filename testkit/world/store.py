@@ -69,14 +69,14 @@ class WatchedSchedules:
         return self._kept.recount(key, share, seen=seen)
 
     def advance(
-        self, key: str, planned: DueFires, *, version: int, before: Link, alarm_at: datetime | None, history: int
+        self, key: str, decided: DueFires, *, version: int, before: Link, alarm_at: datetime | None, history: int
     ) -> Applied | Behind:
         met = self.state(key)
-        answer = self._kept.advance(key, planned, version=version, before=before, alarm_at=alarm_at, history=history)
+        answer = self._kept.advance(key, decided, version=version, before=before, alarm_at=alarm_at, history=history)
         after = self.state(key)
         if isinstance(answer, Applied) and met is not None and after is not None:
             self._stood[key] = met
-            self._promises.advanced(key, planned, met=met, after=after)
+            self._promises.advanced(key, decided, met=met, after=after)
         return answer
 
     def take_slot(self, key: str, identity: str, **given: Any) -> bool:

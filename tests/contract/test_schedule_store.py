@@ -218,8 +218,8 @@ class TestChanges:
         assert schedules.wait_for_slot(KEY, "who waits", seen=state, now=now + SECOND)
         schedules.note_failure(KEY, "a run")
         assert state.link is not None
-        planned = a_plan(link=state.link, skips={SkipReason.COALESCED: 2}, misfire_count=3)
-        advance(schedules, planned, before=state.link, version=7, alarm_at=state.alarm_at)
+        decided = a_plan(link=state.link, skips={SkipReason.COALESCED: 2}, misfire_count=3)
+        advance(schedules, decided, before=state.link, version=7, alarm_at=state.alarm_at)
         schedules.note_skip(KEY, SkipReason.OVERLAP, fire_at=NOON - 3 * HOUR)
         schedules.note_aside(KEY, version=7, now=now)
 
@@ -564,11 +564,11 @@ class TestAdvances:
 
     def test_a_repeated_advance_is_refused_and_counts_nothing_twice(self, schedules: ScheduleStore):
         created(schedules)
-        planned = a_plan([a_link()], link=a_link(NOON + HOUR, index=1), skips={SkipReason.MERGED: 1}, misfire_count=1)
-        advance(schedules, planned)
+        decided = a_plan([a_link()], link=a_link(NOON + HOUR, index=1), skips={SkipReason.MERGED: 1}, misfire_count=1)
+        advance(schedules, decided)
         after = schedules.state(KEY)
 
-        assert advance(schedules, planned) == Behind(after)
+        assert advance(schedules, decided) == Behind(after)
         assert schedules.state(KEY) == after
 
     def test_an_advance_to_where_it_stands_holds_however_often(self, schedules: ScheduleStore):
@@ -828,7 +828,7 @@ def a_plan(
 
 def advance(
     schedules: ScheduleStore,
-    planned: DueFires,
+    decided: DueFires,
     *,
     before: Link | None = None,
     version: int = 1,
@@ -836,7 +836,7 @@ def advance(
     history: int = 10,
 ) -> Applied | Behind:
     return schedules.advance(
-        KEY, planned, version=version, before=before or a_link(), alarm_at=alarm_at, history=history
+        KEY, decided, version=version, before=before or a_link(), alarm_at=alarm_at, history=history
     )
 
 

@@ -263,11 +263,11 @@ def test_a_shard_was_scanned_when_the_tick_began_that_recorded_its_cursors_last(
     taken_at = NOON + timedelta(seconds=1, microseconds=1)
     lease = shards.acquire(0, owner="me", now=taken_at, lease_until=NOON + LEASE, skew=SKEW)
     assert lease is not None
-    assert shards.standings([0, 1]) == {}
+    assert shards.progress([0, 1]) == {}
 
     for lease_until in (NOON + LEASE, None):
         assert shards.checkpoint(lease, some_cursors(), lease_until=lease_until)
-        assert shards.standings([0, 1]) == {0: ShardProgress(some_cursors(), NOON + timedelta(milliseconds=1_001))}
+        assert shards.progress([0, 1]) == {0: ShardProgress(some_cursors(), NOON + timedelta(milliseconds=1_001))}
 
 
 def test_a_tick_that_dies_before_it_records_anything_has_not_scanned_its_shard(shards: ShardStore):
@@ -275,7 +275,7 @@ def test_a_tick_that_dies_before_it_records_anything_has_not_scanned_its_shard(s
     later = NOON + timedelta(minutes=5)
     shards.acquire(0, owner="dead", now=later, lease_until=later + LEASE, skew=SKEW)
 
-    assert shards.standings([0]) == {0: ShardProgress(some_cursors(), NOON)}
+    assert shards.progress([0]) == {0: ShardProgress(some_cursors(), NOON)}
 
 
 def test_a_lease_that_was_given_back_has_not_died(shards: ShardStore):
@@ -348,7 +348,7 @@ def some_cursors() -> Cursors:
     """A position inside a bucket, and a tenant that is behind."""
     behind = {
         "whale": OwnCursor(Position(60, "2#whale#0001803902400#x"), deficit=7),
-        "paused": OwnCursor(Position(0), is_held=True),
+        "paused": OwnCursor(Position(0), is_held_back=True),
     }
     cursors = first_cursors(120)
     return cursors | {

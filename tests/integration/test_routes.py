@@ -38,7 +38,7 @@ def test_what_is_declared_is_let_through_by_the_gateway_and_nothing_else():
 def test_every_route_says_who_may_ask():
     for route in ROUTES:
         assert isinstance(route.access, Access)
-        assert bool(route.access.places) + route.access.is_open + route.access.for_operators == 1, route.path
+        assert bool(route.access.sources) + route.access.is_open + route.access.for_operators == 1, route.path
 
 
 def test_the_verbs_of_a_path_are_for_the_same_callers():

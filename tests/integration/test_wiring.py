@@ -10,11 +10,11 @@ import pytest
 
 from functions.services.telemetry.audit_trail import Trail
 from functions.services.telemetry.pulse import PulseTally
-from functions.services.telemetry.usage import Tally
+from functions.services.telemetry.usage import UsageTally
 from tests.integration.stage import Stage
 
 LAMBDAS = ("api", "scanner", "worker", "sweeper", "operations", "dead_letters")
-HEARS = {"UsageCounter": Tally, "PendingCounter": Tally, "PulseCounter": PulseTally, "AuditTrail": Trail}
+HEARS = {"UsageCounter": UsageTally, "PendingCounter": UsageTally, "PulseCounter": PulseTally, "AuditTrail": Trail}
 """Who hears in a Lambda what is given to a port."""
 
 SHARED = ("clock", "journal", "ledger", "materialiser", "ends", "settler", "placer", "stops")

@@ -41,13 +41,13 @@ def holds_without_a_watchdog(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
 
 
 def drops_a_watchdog_that_finds_a_lease(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
-    judge = claims.judge_claim
+    judge = claims.decide_claim
 
-    def judge_claim(row: Any, **given: Any) -> Any:
+    def decide_claim(row: Any, **given: Any) -> Any:
         verdict = judge(row, **given)
         return Drop("leased") if isinstance(verdict, claims.Watch) else verdict
 
-    monkeypatch.setattr(claimer, "judge_claim", judge_claim)
+    monkeypatch.setattr(claimer, "decide_claim", decide_claim)
     return {}
 
 

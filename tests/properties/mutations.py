@@ -60,8 +60,8 @@ def defers_by_acknowledging(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
 
 
 def leases_without_skew(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
-    judge, rescue = claims.judge_claim, fakes.InMemoryLedger.rescue
-    monkeypatch.setattr(claimer, "judge_claim", lambda row, **given: judge(row, **{**given, "skew": timedelta(0)}))
+    judge, rescue = claims.decide_claim, fakes.InMemoryLedger.rescue
+    monkeypatch.setattr(claimer, "decide_claim", lambda row, **given: judge(row, **{**given, "skew": timedelta(0)}))
 
     def rescue_without(ledger: Any, timer: Timer, **given: Any) -> Any:
         ledger._skew = timedelta(0)
@@ -123,9 +123,9 @@ def settles_without_its_fence(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
 
 
 class _PlacesWithoutLookingBack(Placer):
-    def _place_far(self, entries: Any) -> Any:
+    def _place_far(self, numbered: Any) -> Any:
         wheel = _NeverCloses(**{name: getattr(self.wheel, name) for name in Wheel.__dataclass_fields__})
-        return Placer._place_far(replace(self, wheel=wheel), entries)
+        return Placer._place_far(replace(self, wheel=wheel), numbered)
 
 
 class _NeverCloses(Wheel):

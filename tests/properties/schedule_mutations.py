@@ -37,10 +37,10 @@ class _RecordsBeforeItPlaces(Materialiser):
 
     def _record_first(self, chain: Chain) -> bool:
         stored, link, now = chain.stored, chain.link, self.clock.now()
-        planned = due_fires.plan(stored.schedule, link, now=now, guard=self.wheel.guard)
-        following = planned.link and due_fires.alarm_at(stored.schedule, planned.link, now=now, guard=self.wheel.guard)
+        decided = due_fires.decide(stored.schedule, link, now=now, guard=self.wheel.guard)
+        following = decided.link and due_fires.alarm_at(stored.schedule, decided.link, now=now, guard=self.wheel.guard)
         answer = self.schedules.advance(
-            stored.key, planned, version=stored.version, before=link, alarm_at=following, history=10
+            stored.key, decided, version=stored.version, before=link, alarm_at=following, history=10
         )
         return not isinstance(answer, Behind)
 
@@ -63,8 +63,8 @@ def drops_what_it_loses(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
 class _RecordsItsAlarmFirst(Materialiser):
     def _place_alarms(self, steps: Sequence[Any], allowance: Any) -> None:
         for step in steps:
-            if step.planned.link is not None:
-                step.alarm_at = self._alarm(step, step.planned.link, now=self.clock.now()).alarm_at
+            if step.decided.link is not None:
+                step.alarm_at = self._alarm(step, step.decided.link, now=self.clock.now()).alarm_at
                 self._record(step)
         super()._place_alarms(steps, allowance)
 
@@ -80,15 +80,17 @@ class _PlacesASuccessor(Materialiser):
             step.is_placed = step.is_placed or self._is_near(step)
 
     def _is_near(self, step: Any) -> bool:
-        link = step.planned.link
+        link = step.decided.link
         return link is not None and link.at - self.clock.now() < self.wheel.guard
 
 
 def places_one_fire_and_no_alarm_for_one_that_is_near(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     def one(schedule: Any, link: Any, **given: Any) -> DueFires:
-        return due_fires.plan(schedule, link, **{**given, "guard": max(timedelta(0), link.at - given["now"]) + SECOND})
+        return due_fires.decide(
+            schedule, link, **{**given, "guard": max(timedelta(0), link.at - given["now"]) + SECOND}
+        )
 
-    monkeypatch.setattr(materialising, "plan", one)
+    monkeypatch.setattr(materialising, "decide", one)
     return {Materialiser: _PlacesASuccessor}
 
 
@@ -104,7 +106,7 @@ def keeps_the_version_of_what_changes(monkeypatch: pytest.MonkeyPatch) -> Lambda
 
 
 class _AdmitsWhateverComes(Occurrences):
-    def admit(self, timer: Any, occurrence: Any, *, is_closed: bool = False) -> FireDecision:
+    def decide(self, timer: Any, occurrence: Any, *, is_closed: bool = False) -> FireDecision:
         return FireDecision.MAY_RUN
 
 

@@ -108,15 +108,15 @@ class Interleavings(RuleBasedStateMachine):
     def _admit(self, worker: Worker) -> Go | Park:
         before = self.row
         lease_until = worker.clock.now() + LEASE
-        admission = worker.breakers.admit(a_timer(), lease_until=lease_until)
+        decision = worker.breakers.decide(a_timer(), lease_until=lease_until)
         self._look(before)
-        if isinstance(admission, Park):
-            assert admission.until >= worker.clock.now(), "parked for the past"
-            assert admission.until <= worker.clock.now() + 2 * MAX_OPEN_FOR + LEASE + 2 * SKEW, "parked for too long"
+        if isinstance(decision, Park):
+            assert decision.until >= worker.clock.now(), "parked for the past"
+            assert decision.until <= worker.clock.now() + 2 * MAX_OPEN_FOR + LEASE + 2 * SKEW, "parked for too long"
             assert self.row is not None or not self.is_settled, "a closed breaker parks"
             worker.knows = self.opening if self.row is not None else worker.knows
-            return admission
-        if admission.probe is not None:
+            return decision
+        if decision.probe is not None:
             live = [call for call in self.calls if call.go.probe and call.is_live]
             assert not live, "two live probes"
             assert self.row is not None, "a closed breaker is probed"
@@ -124,8 +124,8 @@ class Interleavings(RuleBasedStateMachine):
             worker.knows = self.opening
         elif self.row is not None and worker.knows == self.opening:
             assert self._has_failed_lately(), "an open breaker lets a call go"
-        self.calls.append(Call(worker, admission, lease_until))
-        return admission
+        self.calls.append(Call(worker, decision, lease_until))
+        return decision
 
     @precondition(lambda self: self.calls)
     @rule(data=st.data(), outcome=st.sampled_from(OUTCOMES))

@@ -189,7 +189,7 @@ def test_fires_are_in_order_after_the_instant_and_inside_all_bounds(schedule: Sc
         assert fire.at.tzinfo is UTC
         assert schedule.start is None or (fire.at >= schedule.start and fire.nominal_at >= schedule.start)
         assert schedule.end is None or (fire.at < schedule.end and fire.nominal_at < schedule.end)
-        assert bool(fire.moved_by) or fire.at == fire.nominal_at
+        assert bool(fire.shifted_by) or fire.at == fire.nominal_at
         last = fire.at
 
 
@@ -228,21 +228,21 @@ def test_nothing_is_lost_or_made_up_by_looking_only_at_a_part_of_time(schedule: 
     for nominal in nominal_times(schedule, since=max(after - MOST_MOVED, schedule.start or after - MOST_MOVED)):
         if nominal.at > until + MOST_MOVED or (schedule.end is not None and nominal.at >= schedule.end):
             break
-        move = course.move(nominal)
-        if move is not None:
-            moved.setdefault(move.at, []).append(Fire(at=move.at, nominal_at=nominal.at, moved_by=move.moved_by))
+        shift = course.shift(nominal)
+        if shift is not None:
+            moved.setdefault(shift.at, []).append(Fire(at=shift.at, nominal_at=nominal.at, shifted_by=shift.shifted_by))
     expected = []
     for at, of_one in sorted(moved.items()):
-        least = min(of_one, key=lambda fire: (len(fire.moved_by), fire.nominal_at))
+        least = min(of_one, key=lambda fire: (len(fire.shifted_by), fire.nominal_at))
         is_inside_bounds = (schedule.start is None or at >= schedule.start) and (
             schedule.end is None or at < schedule.end
         )
         if after < at <= until and is_inside_bounds:
-            expected.append((least.at, least.nominal_at, least.moved_by, min(len(of_one) - 1, MOST_GATHERED)))
+            expected.append((least.at, least.nominal_at, least.shifted_by, min(len(of_one) - 1, MOST_GATHERED)))
 
     found = takewhile(lambda fire: fire.at <= until, fires(schedule, after=after, budget=Budget(_PLENTY)))
 
-    assert [(fire.at, fire.nominal_at, fire.moved_by, fire.merged_count) for fire in found] == expected
+    assert [(fire.at, fire.nominal_at, fire.shifted_by, fire.merged_count) for fire in found] == expected
 
 
 @EXAMPLES
@@ -266,7 +266,7 @@ def test_a_preview_shows_the_fires_and_explains_them(schedule: Schedule, after: 
     for found in shown:
         # In UTC: times of two zones are never equal to Python when one of them comes twice (PEP 495).
         assert found.local.astimezone(UTC) == found.fire.at
-        assert set(found.fire.moved_by) <= {mover for mover, _ in found.marks}
+        assert set(found.fire.shifted_by) <= {shifter for shifter, _ in found.marks}
         assert explain(schedule, found.fire) == [text for _, text in found.marks]
 
 

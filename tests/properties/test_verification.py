@@ -194,18 +194,18 @@ _PARKED: dict[str, datetime] = {}
 class _LetsInWhatIsToBeParked(Preconditions):
     def enter(self, timer: Any) -> Permission | None:
         notes: Any = _NotesParks()
-        entry = Preconditions.enter(replace(self, settler=notes), timer)
+        permission = Preconditions.enter(replace(self, settler=notes), timer)
         if notes.until is None:
-            return entry
+            return permission
         _PARKED[timer.job.key] = notes.until
         return Permission()
 
 
 class _ParksAfterItsClaim(Invoker):
-    def invoke(self, timer: Any, payload: Any, claim: Any, entry: Any, *, ring: Any) -> Any:
+    def invoke(self, timer: Any, payload: Any, claim: Any, permission: Any, *, ring: Any) -> Any:
         until = _PARKED.pop(timer.job.key, None)
         if until is None:
-            return super().invoke(timer, payload, claim, entry, ring=ring)
+            return super().invoke(timer, payload, claim, permission, ring=ring)
         self.settler.place(replace(timer, due_at=until))
         return None, claim
 

@@ -50,13 +50,13 @@ def places_a_used_key_for_the_new_time(monkeypatch: pytest.MonkeyPatch) -> Lambd
 
 def drops_what_is_leased(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     """The consumer of the dead-letter queues takes a live lease for the end of a job."""
-    judge = claims.judge_claim
+    judge = claims.decide_claim
 
-    def judge_claim(row: Any, **given: Any) -> Any:
+    def decide_claim(row: Any, **given: Any) -> Any:
         verdict = judge(row, **given)
         return Drop("leased") if isinstance(verdict, Defer) else verdict
 
-    monkeypatch.setattr(bury, "judge_claim", judge_claim)
+    monkeypatch.setattr(bury, "decide_claim", decide_claim)
     return {}
 
 

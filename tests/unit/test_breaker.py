@@ -14,8 +14,8 @@ from functions.domain.targets.breaker import (
     BreakerState,
     RecentCalls,
     Signal,
-    health_of_failure,
     opened,
+    signal_of_failure,
 )
 from testkit.builders import LOCAL_WHEEL, NOON, a_breaker
 
@@ -70,17 +70,17 @@ def test_a_window_stays_small_however_many_calls_it_has_seen():
 
 @pytest.mark.parametrize("error_class", ["http_500", "timeout", "connection", "throttled", "access_denied", "error"])
 def test_a_failure_of_the_destination_counts(error_class: str):
-    assert health_of_failure(error_class, is_its_own=False) is Signal.FAILS
+    assert signal_of_failure(error_class, is_its_own=False) is Signal.FAILS
 
 
 def test_a_destination_that_refuses_just_this_job_works():
-    assert health_of_failure("http_422", is_its_own=True) is Signal.WORKS
+    assert signal_of_failure("http_422", is_its_own=True) is Signal.WORKS
 
 
 @pytest.mark.parametrize("error_class", ["not_allowed", "refused_address", "handler_missing", "payload_gone"])
 @pytest.mark.parametrize("is_its_own", [True, False])
 def test_an_error_from_before_the_destination_says_nothing_about_it(error_class: str, is_its_own: bool):
-    assert health_of_failure(error_class, is_its_own=is_its_own) is Signal.UNKNOWN
+    assert signal_of_failure(error_class, is_its_own=is_its_own) is Signal.UNKNOWN
 
 
 def test_it_opens_for_half_a_minute():

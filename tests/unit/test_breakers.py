@@ -61,8 +61,8 @@ class Worker:
             skew=SKEW,
         )
 
-    def admit(self, timer: Timer | None = None) -> Go | Park:
-        return self.breakers.admit(timer or a_timer(), lease_until=self.world.clock.now() + LEASE)
+    def decide(self, timer: Timer | None = None) -> Go | Park:
+        return self.breakers.decide(timer or a_timer(), lease_until=self.world.clock.now() + LEASE)
 
     def call(self, *outcomes: Outcome, **overrides: Any) -> None:
         """Calls that are admitted, with these outcomes."""
@@ -71,19 +71,19 @@ class Worker:
             self.breakers.note(timer, self.go(timer), outcome)
 
     def go(self, timer: Timer | None = None) -> Go:
-        admission = self.admit(timer)
-        assert isinstance(admission, Go), admission
-        return admission
+        decision = self.decide(timer)
+        assert isinstance(decision, Go), decision
+        return decision
 
     def probe(self) -> Go:
-        admission = self.go()
-        assert admission.probe is not None
-        return admission
+        decision = self.go()
+        assert decision.probe is not None
+        return decision
 
     def park(self) -> datetime:
-        admission = self.admit()
-        assert isinstance(admission, Park), admission
-        return admission.until
+        decision = self.decide()
+        assert isinstance(decision, Park), decision
+        return decision.until
 
     def answer(self, go: Go, outcome: Outcome) -> None:
         self.breakers.note(a_timer(), go, outcome)
@@ -145,9 +145,9 @@ def test_an_open_breaker_parks_until_its_time():
     world.chance = 0.5
     timer = a_timer(tenant="acme", identity="bill-7")
 
-    admission = worker.admit(timer)
+    decision = worker.decide(timer)
 
-    assert admission == Park(NOON + OPEN_FOR + MIN_SMEAR / 2, f"the breaker of {HOST} is open")
+    assert decision == Park(NOON + OPEN_FOR + MIN_SMEAR / 2, f"the breaker of {HOST} is open")
 
 
 def test_what_the_destination_asked_for_is_waited():
@@ -211,7 +211,7 @@ def test_tenants_and_destinations_fail_apart():
     ]
     for other in others:
         assert worker.go(a_timer(**other)).probe is None
-    assert isinstance(worker.admit(a_timer(target="https://EXAMPLE.com:443/other")), Park)
+    assert isinstance(worker.decide(a_timer(target="https://EXAMPLE.com:443/other")), Park)
 
 
 def test_a_target_that_cannot_be_called_is_not_for_the_breaker_to_judge():
@@ -587,14 +587,14 @@ def test_the_threads_of_a_batch_give_one_probe():
     worker = one_that_waits(world)
     ready = threading.Barrier(8)
 
-    def admit(_: int) -> Go | Park:
+    def decide(_: int) -> Go | Park:
         ready.wait()
-        return worker.admit()
+        return worker.decide()
 
     with ThreadPoolExecutor(8) as pool:
-        admissions = list(pool.map(admit, range(8)))
+        admissions = list(pool.map(decide, range(8)))
 
-    assert [isinstance(admission, Go) for admission in admissions].count(True) == 1
+    assert [isinstance(decision, Go) for decision in admissions].count(True) == 1
     # One write opened it, and one made the probe: the other threads knew of it without asking.
     assert world.store.writes == 2
 

@@ -105,7 +105,7 @@ def test_a_fire_that_rolls_forward_to_one_of_its_own_joins_it():
 
     found = fires_between(schedule, "2026-12-31 00:00", "2027-01-05 00:00")
 
-    assert [(fire.at.day, fire.nominal_at.day, fire.moved_by, fire.merged_count) for fire in found] == [
+    assert [(fire.at.day, fire.nominal_at.day, fire.shifted_by, fire.merged_count) for fire in found] == [
         (31, 31, (), 0),
         (4, 4, (), 3),
     ]
@@ -125,7 +125,7 @@ def test_a_fire_that_rolls_back_to_one_of_its_own_joins_it():
 
     found = fires_between(schedule, "2026-12-30 12:00", "2027-01-05 00:00")
 
-    assert [(fire.at.day, fire.nominal_at.day, fire.moved_by, fire.merged_count) for fire in found] == [
+    assert [(fire.at.day, fire.nominal_at.day, fire.shifted_by, fire.merged_count) for fire in found] == [
         (31, 31, (), 3),
         (4, 4, (), 0),
     ]
@@ -140,7 +140,7 @@ def test_a_fire_that_rolls_to_a_date_without_one_keeps_its_time_of_day():
         "2027-01-04T06:15:00+00:00",
         "2027-01-01T06:15:00+00:00",
     )
-    assert (fire.moved_by, fire.merged_count) == ((Shifter.CALENDAR,), 0)
+    assert (fire.shifted_by, fire.merged_count) == ((Shifter.CALENDAR,), 0)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_a_rolled_fire_can_land_in_a_gap():
     (fire,) = fires_between(schedule, "2027-03-26 00:00", "2027-04-01 00:00")
 
     assert fire.at.isoformat() == "2027-03-28T01:00:00+00:00"
-    assert fire.moved_by == (Shifter.GAP, Shifter.CALENDAR)
+    assert fire.shifted_by == (Shifter.GAP, Shifter.CALENDAR)
 
 
 def test_a_gap_that_leads_onto_an_excluded_date_makes_the_fire_roll_again():

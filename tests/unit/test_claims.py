@@ -13,15 +13,15 @@ from functions.domain.jobs.claims import (
     RENEW_AFTER,
     Again,
     Bury,
+    ClaimDecision,
     Defer,
     Drop,
     LedgerRow,
     Rescue,
-    Verdict,
     Watch,
     deaths_of,
+    decide_claim,
     expires_at,
-    judge_claim,
     lease_of,
     may_claim,
 )
@@ -150,8 +150,8 @@ def test_what_is_absent_is_over_only_when_no_message_can_come_any_more():
     assert MESSAGE_LIFE < ABSENT_IS_OVER <= LEDGER_LIFE
 
 
-def judge(row: LedgerRow | None, *, attempt: int = 1) -> Verdict:
-    return judge_claim(row, attempt=attempt, due_at=NOON, owner="me", now=NOON, skew=SKEW)
+def judge(row: LedgerRow | None, *, attempt: int = 1) -> ClaimDecision:
+    return decide_claim(row, attempt=attempt, due_at=NOON, owner="me", now=NOON, skew=SKEW)
 
 
 def a_running_row(**overrides: Any) -> LedgerRow:

@@ -41,7 +41,7 @@ def test_the_oldest_bucket_is_that_of_the_slowest_class_or_tenant():
 def test_a_tenant_that_is_held_makes_nobody_old_but_is_not_passed():
     cursors = first_cursors(600)
     cursors[Priority.LOW] = ClassCursor(
-        Position(600), {"paused": OwnCursor(Position(60, "3#paused#7#j"), is_held=True)}
+        Position(600), {"paused": OwnCursor(Position(60, "3#paused#7#j"), is_held_back=True)}
     )
 
     assert oldest_bucket(cursors) == 600
@@ -54,7 +54,10 @@ def test_a_tenant_that_is_held_makes_nobody_old_but_is_not_passed():
 
 
 def test_cursors_are_read_as_they_were_written():
-    own = {"whale": OwnCursor(Position(60, "3#whale#1"), deficit=7), "paused": OwnCursor(Position(0), is_held=True)}
+    own = {
+        "whale": OwnCursor(Position(60, "3#whale#1"), deficit=7),
+        "paused": OwnCursor(Position(0), is_held_back=True),
+    }
     cursors = {**first_cursors(600), Priority.LOW: ClassCursor(Position(600, "3#x"), own, turn="whale")}
 
     assert decode_cursors(encode_cursors(cursors)) == cursors

@@ -1,7 +1,7 @@
 import http.client
 from urllib.parse import urlsplit
 
-from tickwheel.demo.sink import Sink, Tally
+from tickwheel.demo.sink import Sink, UsageTally
 from tickwheel.demo.workload import DOOMED_ATTEMPTS, Fate
 
 
@@ -30,5 +30,5 @@ def test_the_sink_fails_as_asked_and_remembers_every_arrival_of_a_kept_connectio
 
         connection.close()
         assert statuses == [200, 503, 200, *[503] * DOOMED_ATTEMPTS, 404]
-        assert sink.tally == Tally(delivered=2, retried=DOOMED_ATTEMPTS, given_up=1)
+        assert sink.tally == UsageTally(delivered=2, retried=DOOMED_ATTEMPTS, given_up=1)
         assert [arrival.accepted for arrival in sink.arrivals if arrival.name == "rough"] == [False, True]

@@ -19,10 +19,10 @@ from functions.domain.schedules.due_fires import (
     MOST_MISSED,
     DueFires,
     alarm_at,
+    decide,
     first_link,
     link_after_run,
     occurrence_job,
-    plan,
 )
 from functions.domain.schedules.firing import check_fires, fires
 from functions.domain.schedules.rules import CronRule, Every, RecurrenceRule
@@ -40,38 +40,38 @@ class TestNearFires:
     def test_a_fire_that_is_guard_away_is_left_to_its_alarm(self):
         link = a_link(NOON, index=3, previous_at=NOON - HOUR)
 
-        planned = plan_at(NOON - GUARD, link)
+        decided = plan_at(NOON - GUARD, link)
 
-        assert planned == DueFires(link=link)
+        assert decided == DueFires(link=link)
 
     def test_a_fire_that_is_nearer_than_guard_is_placed_and_the_next_is_the_link(self):
-        planned = plan_at(NOON - GUARD + MILLISECOND, a_link(index=3, previous_at=NOON - HOUR))
+        decided = plan_at(NOON - GUARD + MILLISECOND, a_link(index=3, previous_at=NOON - HOUR))
 
-        assert planned.kept == [a_link(index=3, previous_at=NOON - HOUR)]
-        assert planned.link == a_link(NOON + HOUR, index=4, previous_at=NOON)
-        assert planned.due_at == {}
+        assert decided.kept == [a_link(index=3, previous_at=NOON - HOUR)]
+        assert decided.link == a_link(NOON + HOUR, index=4, previous_at=NOON)
+        assert decided.due_at == {}
 
     def test_every_fire_before_guard_is_placed_in_order_each_knowing_the_one_before(self):
-        planned = plan_at(NOON, rule=every(minutes=1))
+        decided = plan_at(NOON, rule=every(minutes=1))
 
-        assert planned.kept == [
+        assert decided.kept == [
             a_link(NOON),
             a_link(NOON + MINUTE, index=1, previous_at=NOON),
             a_link(NOON + 2 * MINUTE, index=2, previous_at=NOON + MINUTE),
         ]
-        assert planned.link == a_link(NOON + 3 * MINUTE, index=3, previous_at=NOON + 2 * MINUTE)
+        assert decided.link == a_link(NOON + 3 * MINUTE, index=3, previous_at=NOON + 2 * MINUTE)
 
     def test_all_near_fires_of_a_schedule_of_seconds_are_placed(self):
-        planned = plan_at(NOON, rule=every(seconds=1))
+        decided = plan_at(NOON, rule=every(seconds=1))
 
-        assert [link.at for link in planned.kept] == [NOON + number * SECOND for number in range(155)]
-        assert planned.link == a_link(NOON + GUARD, index=155, previous_at=NOON + GUARD - SECOND)
+        assert [link.at for link in decided.kept] == [NOON + number * SECOND for number in range(155)]
+        assert decided.link == a_link(NOON + GUARD, index=155, previous_at=NOON + GUARD - SECOND)
 
     def test_a_schedule_that_ends_has_no_link_behind_its_last_fire(self):
-        planned = plan_at(NOON, rule=every(minutes=1), end=NOON + 2 * MINUTE)
+        decided = plan_at(NOON, rule=every(minutes=1), end=NOON + 2 * MINUTE)
 
-        assert [link.at for link in planned.kept] == [NOON, NOON + MINUTE]
-        assert planned.link is None
+        assert [link.at for link in decided.kept] == [NOON, NOON + MINUTE]
+        assert decided.link is None
 
     def test_what_moved_a_fire_is_kept_as_the_time_that_its_rule_named(self):
         link = a_link(NOON, nominal_at=NOON - 7 * SECOND)
@@ -82,93 +82,93 @@ class TestNearFires:
         schedule = a_schedule(rule=every(minutes=1), misfire=Misfire.COALESCE)
         now = NOON + HOUR
 
-        assert plan(schedule, a_link(), now=now, guard=GUARD) == plan(schedule, a_link(), now=now, guard=GUARD)
+        assert decide(schedule, a_link(), now=now, guard=GUARD) == decide(schedule, a_link(), now=now, guard=GUARD)
 
 
 class TestMissedFires:
     def test_a_fire_up_to_a_minute_late_is_not_missed(self):
         for misfire in Misfire:
-            planned = plan_at(NOON + MISFIRE_GRACE, misfire=misfire)
-            assert (planned.kept, planned.misfire_count, planned.skips) == ([a_link()], 0, {})
+            decided = plan_at(NOON + MISFIRE_GRACE, misfire=misfire)
+            assert (decided.kept, decided.misfire_count, decided.skips) == ([a_link()], 0, {})
 
     def test_a_fire_more_than_a_minute_late_is_missed(self):
-        planned = plan_at(NOON + MISFIRE_GRACE + MILLISECOND, misfire=Misfire.SKIP)
+        decided = plan_at(NOON + MISFIRE_GRACE + MILLISECOND, misfire=Misfire.SKIP)
 
-        assert (planned.kept, planned.misfire_count) == ([], 1)
+        assert (decided.kept, decided.misfire_count) == ([], 1)
 
     def test_fire_all_places_every_missed_fire_oldest_first_a_second_apart(self):
         now = NOON + 5 * MINUTE
 
-        planned = plan_at(now, rule=every(minutes=1))
+        decided = plan_at(now, rule=every(minutes=1))
 
-        assert [link.at for link in planned.kept] == [NOON + number * MINUTE for number in range(8)]
-        assert [link.index for link in planned.kept] == list(range(8))
-        assert planned.due_at == {NOON + number * MINUTE: now + number * SECOND for number in range(4)}
-        assert (planned.misfire_count, planned.skips, planned.last_skip) == (4, {}, None)
+        assert [link.at for link in decided.kept] == [NOON + number * MINUTE for number in range(8)]
+        assert [link.index for link in decided.kept] == list(range(8))
+        assert decided.due_at == {NOON + number * MINUTE: now + number * SECOND for number in range(4)}
+        assert (decided.misfire_count, decided.skips, decided.last_skip) == (4, {}, None)
 
     def test_skip_drops_what_was_missed_and_keeps_what_was_not(self):
-        planned = plan_at(NOON + 5 * MINUTE, rule=every(minutes=1), misfire=Misfire.SKIP)
+        decided = plan_at(NOON + 5 * MINUTE, rule=every(minutes=1), misfire=Misfire.SKIP)
 
-        assert [link.at for link in planned.kept] == [NOON + number * MINUTE for number in range(4, 8)]
-        assert [link.index for link in planned.kept] == [0, 1, 2, 3]
-        assert planned.kept[0].previous_at is None
-        assert planned.skips == {SkipReason.MISSED: 4}
-        assert planned.last_skip == (SkipReason.MISSED, NOON + 3 * MINUTE)
-        assert planned.misfire_count == 4
+        assert [link.at for link in decided.kept] == [NOON + number * MINUTE for number in range(4, 8)]
+        assert [link.index for link in decided.kept] == [0, 1, 2, 3]
+        assert decided.kept[0].previous_at is None
+        assert decided.skips == {SkipReason.MISSED: 4}
+        assert decided.last_skip == (SkipReason.MISSED, NOON + 3 * MINUTE)
+        assert decided.misfire_count == 4
 
     def test_coalesce_keeps_the_last_missed_fire_for_all(self):
-        planned = plan_at(NOON + 5 * MINUTE, rule=every(minutes=1), misfire=Misfire.COALESCE)
+        decided = plan_at(NOON + 5 * MINUTE, rule=every(minutes=1), misfire=Misfire.COALESCE)
 
-        assert [link.at for link in planned.kept] == [NOON + number * MINUTE for number in range(3, 8)]
-        assert [link.index for link in planned.kept] == [0, 1, 2, 3, 4]
-        assert planned.due_at == {NOON + 3 * MINUTE: NOON + 5 * MINUTE}
-        assert planned.skips == {SkipReason.COALESCED: 3}
-        assert planned.last_skip == (SkipReason.COALESCED, NOON + 2 * MINUTE)
-        assert planned.misfire_count == 4
+        assert [link.at for link in decided.kept] == [NOON + number * MINUTE for number in range(3, 8)]
+        assert [link.index for link in decided.kept] == [0, 1, 2, 3, 4]
+        assert decided.due_at == {NOON + 3 * MINUTE: NOON + 5 * MINUTE}
+        assert decided.skips == {SkipReason.COALESCED: 3}
+        assert decided.last_skip == (SkipReason.COALESCED, NOON + 2 * MINUTE)
+        assert decided.misfire_count == 4
 
     def test_coalesce_keeps_the_last_missed_fire_also_when_the_next_one_is_far(self):
-        planned = plan_at(NOON + 2 * HOUR + 2 * MINUTE, misfire=Misfire.COALESCE)
+        decided = plan_at(NOON + 2 * HOUR + 2 * MINUTE, misfire=Misfire.COALESCE)
 
-        assert planned.kept == [a_link(NOON + 2 * HOUR)]
-        assert planned.link == a_link(NOON + 3 * HOUR, index=1, previous_at=NOON + 2 * HOUR)
-        assert planned.skips == {SkipReason.COALESCED: 2}
+        assert decided.kept == [a_link(NOON + 2 * HOUR)]
+        assert decided.link == a_link(NOON + 3 * HOUR, index=1, previous_at=NOON + 2 * HOUR)
+        assert decided.skips == {SkipReason.COALESCED: 2}
 
     def test_coalesce_keeps_the_last_missed_fire_also_when_the_schedule_has_ended(self):
-        planned = plan_at(NOON + 5 * HOUR, misfire=Misfire.COALESCE, end=NOON + HOUR + SECOND)
+        decided = plan_at(NOON + 5 * HOUR, misfire=Misfire.COALESCE, end=NOON + HOUR + SECOND)
 
-        assert planned.kept == [a_link(NOON + HOUR)]
-        assert planned.link is None
+        assert decided.kept == [a_link(NOON + HOUR)]
+        assert decided.link is None
 
     @pytest.mark.parametrize("misfire", Misfire)
     def test_what_is_later_than_max_lateness_is_dropped_whatever_the_policy(self, misfire: Misfire):
-        planned = plan_at(NOON + 5 * MINUTE, rule=every(minutes=1), misfire=misfire, max_lateness=3 * MINUTE)
+        decided = plan_at(NOON + 5 * MINUTE, rule=every(minutes=1), misfire=misfire, max_lateness=3 * MINUTE)
 
         missed_in_time = {
             Misfire.FIRE_ALL: [NOON + 2 * MINUTE, NOON + 3 * MINUTE],
             Misfire.COALESCE: [NOON + 3 * MINUTE],
             Misfire.SKIP: [],
         }
-        assert [link.at for link in planned.kept if link.at < NOON + 4 * MINUTE] == missed_in_time[misfire]
-        assert planned.skips[SkipReason.TOO_LATE] == 2
-        assert sum(planned.skips.values()) == 4 - len(missed_in_time[misfire])
-        assert planned.misfire_count == 4
+        assert [link.at for link in decided.kept if link.at < NOON + 4 * MINUTE] == missed_in_time[misfire]
+        assert decided.skips[SkipReason.TOO_LATE] == 2
+        assert sum(decided.skips.values()) == 4 - len(missed_in_time[misfire])
+        assert decided.misfire_count == 4
 
     @pytest.mark.parametrize("misfire", Misfire)
     def test_of_fires_that_are_all_too_late_none_is_kept(self, misfire: Misfire):
-        planned = plan_at(NOON + 50 * MINUTE, misfire=misfire, max_lateness=40 * MINUTE)
+        decided = plan_at(NOON + 50 * MINUTE, misfire=misfire, max_lateness=40 * MINUTE)
 
-        assert (planned.kept, planned.skips) == ([], {SkipReason.TOO_LATE: 1})
-        assert planned.last_skip == (SkipReason.TOO_LATE, NOON)
-        assert planned.link == a_link(NOON + HOUR)
+        assert (decided.kept, decided.skips) == ([], {SkipReason.TOO_LATE: 1})
+        assert decided.last_skip == (SkipReason.TOO_LATE, NOON)
+        assert decided.link == a_link(NOON + HOUR)
 
     def test_a_fire_exactly_max_lateness_late_is_not_too_late(self):
         assert plan_at(NOON + 5 * MINUTE, max_lateness=5 * MINUTE).kept == [a_link()]
         assert plan_at(NOON + 5 * MINUTE + MILLISECOND, max_lateness=5 * MINUTE).kept == []
 
     def test_max_lateness_below_the_grace_holds_for_fires_that_are_not_missed(self):
-        planned = plan_at(NOON + 31 * SECOND, max_lateness=30 * SECOND)
+        decided = plan_at(NOON + 31 * SECOND, max_lateness=30 * SECOND)
 
-        assert (planned.kept, planned.skips, planned.misfire_count) == ([], {SkipReason.TOO_LATE: 1}, 0)
+        assert (decided.kept, decided.skips, decided.misfire_count) == ([], {SkipReason.TOO_LATE: 1}, 0)
 
     def test_times_that_were_merged_into_a_fire_are_counted_once_it_is_decided(self):
         link = a_link(merged_count=2)
@@ -188,39 +188,39 @@ class TestMissedFires:
         assert link is not None
         assert link.at == datetime.fromisoformat("2027-03-14T07:00:00Z")
 
-        planned = plan(schedule, link, now=link.at, guard=GUARD)
+        decided = decide(schedule, link, now=link.at, guard=GUARD)
 
-        assert [kept.at for kept in planned.kept] == [link.at]
-        assert planned.skips == {SkipReason.MERGED: 2}
+        assert [kept.at for kept in decided.kept] == [link.at]
+        assert decided.skips == {SkipReason.MERGED: 2}
 
 
 class TestCatchingUp:
     def test_a_ring_places_so_many_missed_fires_and_the_link_goes_on_behind_them(self):
-        planned = plan_at(NOON + 10 * HOUR, rule=every(minutes=1))
+        decided = plan_at(NOON + 10 * HOUR, rule=every(minutes=1))
 
-        assert len(planned.kept) == MOST_MISSED
-        assert planned.link == a_link(
+        assert len(decided.kept) == MOST_MISSED
+        assert decided.link == a_link(
             NOON + MOST_MISSED * MINUTE, index=MOST_MISSED, previous_at=NOON + (MOST_MISSED - 1) * MINUTE
         )
-        assert max(planned.due_at.values()) < NOON + 10 * HOUR + GUARD / 2
+        assert max(decided.due_at.values()) < NOON + 10 * HOUR + GUARD / 2
 
     def test_comes_due_one_after_the_other_place_each_missed_fire_once(self):
         found = rings(a_schedule(rule=every(minutes=1)), a_link(), now=NOON + 10 * HOUR)
 
-        kept = [link for planned in found for link in planned.kept]
+        kept = [link for decided in found for link in decided.kept]
         assert [link.at for link in kept] == [NOON + number * MINUTE for number in range(603)]
         assert [link.index for link in kept] == list(range(603))
         assert [link.previous_at for link in kept] == [None, *(link.at for link in kept[:-1])]
-        assert sum(planned.misfire_count for planned in found) == 599
+        assert sum(decided.misfire_count for decided in found) == 599
         assert len(found) == 5
 
     @pytest.mark.parametrize("interval", [SECOND, 2 * SECOND, 5 * SECOND, 13 * SECOND])
     def test_a_schedule_of_seconds_places_more_than_comes_due_until_the_next_alarm(self, interval: timedelta):
-        planned = plan_at(NOON + 10 * HOUR, rule=Every(interval=interval))
+        decided = plan_at(NOON + 10 * HOUR, rule=Every(interval=interval))
 
         next_ring = GUARD + ALARM_MARGIN + MINUTE
-        assert len(planned.kept) > next_ring / interval
-        assert all(due_at < NOON + 10 * HOUR + GUARD / 2 for due_at in planned.due_at.values())
+        assert len(decided.kept) > next_ring / interval
+        assert all(due_at < NOON + 10 * HOUR + GUARD / 2 for due_at in decided.due_at.values())
 
     @pytest.mark.parametrize("misfire", [Misfire.SKIP, Misfire.COALESCE])
     @pytest.mark.parametrize("missed_count", [MOST_FIRES - 60, MOST_FIRES - 1, MOST_FIRES, MOST_FIRES + 1, 40_000])
@@ -229,36 +229,36 @@ class TestCatchingUp:
     ):
         now = NOON + missed_count * SECOND + MISFIRE_GRACE
 
-        planned = plan_at(now, rule=every(seconds=1), misfire=misfire)
+        decided = plan_at(now, rule=every(seconds=1), misfire=misfire)
 
         last_missed = [now - MISFIRE_GRACE - SECOND] * (misfire is Misfire.COALESCE)
         in_time = [now - MISFIRE_GRACE + number * SECOND for number in range(60 + 155)]
-        assert [link.at for link in planned.kept] == [*last_missed, *in_time]
-        assert planned.link is not None
-        assert planned.link.at == now + GUARD
+        assert [link.at for link in decided.kept] == [*last_missed, *in_time]
+        assert decided.link is not None
+        assert decided.link.at == now + GUARD
 
     @pytest.mark.parametrize("misfire", [Misfire.SKIP, Misfire.COALESCE])
     def test_many_missed_fires_of_a_schedule_that_has_ended_are_dropped_in_one_alarm(self, misfire: Misfire):
-        planned = plan_at(NOON + 5 * HOUR, rule=every(seconds=1), misfire=misfire, end=NOON + HOUR)
+        decided = plan_at(NOON + 5 * HOUR, rule=every(seconds=1), misfire=misfire, end=NOON + HOUR)
 
         last = [NOON + HOUR - SECOND] * (misfire is Misfire.COALESCE)
-        assert ([link.at for link in planned.kept], planned.link) == (last, None)
+        assert ([link.at for link in decided.kept], decided.link) == (last, None)
 
     def test_coalesce_keeps_the_last_missed_fire_of_many_that_are_not_evenly_spread(self):
         # Every second from noon to one o'clock, and then nothing until the next day.
         window = Window(start=NOON.time(), end=(NOON + HOUR).time())
 
-        planned = plan_at(NOON + 5 * HOUR, rule=every(seconds=1), misfire=Misfire.COALESCE, windows=(window,))
+        decided = plan_at(NOON + 5 * HOUR, rule=every(seconds=1), misfire=Misfire.COALESCE, windows=(window,))
 
-        assert [link.at for link in planned.kept] == [NOON + HOUR - SECOND]
-        assert planned.link is not None
-        assert planned.link.at == NOON + timedelta(days=1)
+        assert [link.at for link in decided.kept] == [NOON + HOUR - SECOND]
+        assert decided.link is not None
+        assert decided.link.at == NOON + timedelta(days=1)
 
     @pytest.mark.parametrize("misfire", Misfire)
     def test_many_fires_that_are_too_late_are_passed_over_in_one_alarm(self, misfire: Misfire):
         now = NOON + 5 * HOUR
 
-        planned = plan_at(now, rule=every(seconds=1), misfire=misfire, max_lateness=90 * SECOND)
+        decided = plan_at(now, rule=every(seconds=1), misfire=misfire, max_lateness=90 * SECOND)
 
         in_time = [now - MISFIRE_GRACE + number * SECOND for number in range(60 + 155)]
         missed = {
@@ -266,51 +266,51 @@ class TestCatchingUp:
             Misfire.COALESCE: [now - 61 * SECOND],
             Misfire.SKIP: [],
         }
-        assert [link.at for link in planned.kept] == [*missed[misfire], *in_time]
-        assert planned.skips[SkipReason.TOO_LATE] >= MOST_FIRES
+        assert [link.at for link in decided.kept] == [*missed[misfire], *in_time]
+        assert decided.skips[SkipReason.TOO_LATE] >= MOST_FIRES
 
 
 class TestMaxRuns:
     def test_the_last_run_has_no_link_behind_it(self):
-        planned = plan_at(NOON, a_link(index=4), rule=every(minutes=1), max_runs=6)
+        decided = plan_at(NOON, a_link(index=4), rule=every(minutes=1), max_runs=6)
 
-        assert [link.index for link in planned.kept] == [4, 5]
-        assert planned.link is None
+        assert [link.index for link in decided.kept] == [4, 5]
+        assert decided.link is None
 
     def test_a_chain_that_has_had_its_runs_places_nothing_and_ends(self):
         assert plan_at(NOON, a_link(index=6), max_runs=6) == DueFires()
 
     def test_a_fire_that_is_dropped_is_no_run(self):
-        planned = plan_at(NOON + 5 * MINUTE, rule=every(minutes=1), misfire=Misfire.SKIP, max_runs=3)
+        decided = plan_at(NOON + 5 * MINUTE, rule=every(minutes=1), misfire=Misfire.SKIP, max_runs=3)
 
-        assert [link.at for link in planned.kept] == [NOON + number * MINUTE for number in (4, 5, 6)]
-        assert planned.link is None
+        assert [link.at for link in decided.kept] == [NOON + number * MINUTE for number in (4, 5, 6)]
+        assert decided.link is None
 
     def test_the_one_fire_that_stands_for_the_missed_ones_may_be_the_last_run(self):
-        planned = plan_at(NOON + 5 * MINUTE, rule=every(minutes=1), misfire=Misfire.COALESCE, max_runs=1)
+        decided = plan_at(NOON + 5 * MINUTE, rule=every(minutes=1), misfire=Misfire.COALESCE, max_runs=1)
 
-        assert [link.at for link in planned.kept] == [NOON + 3 * MINUTE]
-        assert planned.link is None
+        assert [link.at for link in decided.kept] == [NOON + 3 * MINUTE]
+        assert decided.link is None
 
 
 class TestEndToStart:
     def test_a_near_fire_is_placed_and_its_end_awaited(self):
         link = a_link(index=2, previous_at=NOON - HOUR)
 
-        planned = plan_at(NOON - GUARD + MILLISECOND, link, rule=every(minutes=1, from_end=True))
+        decided = plan_at(NOON - GUARD + MILLISECOND, link, rule=every(minutes=1, from_end=True))
 
-        assert planned == DueFires(kept=[link], link=replace(link, is_awaited=True))
+        assert decided == DueFires(kept=[link], link=replace(link, is_awaited=True))
 
     def test_a_far_fire_is_left_to_its_alarm(self):
-        planned = plan_at(NOON - GUARD, rule=every(minutes=1, from_end=True))
+        decided = plan_at(NOON - GUARD, rule=every(minutes=1, from_end=True))
 
-        assert planned == DueFires(link=a_link())
+        assert decided == DueFires(link=a_link())
 
     @pytest.mark.parametrize("misfire", Misfire)
     def test_a_fire_is_placed_however_late_because_there_is_never_more_than_one(self, misfire: Misfire):
-        planned = plan_at(NOON + 9 * HOUR, rule=every(minutes=1, from_end=True), misfire=misfire, max_lateness=MINUTE)
+        decided = plan_at(NOON + 9 * HOUR, rule=every(minutes=1, from_end=True), misfire=misfire, max_lateness=MINUTE)
 
-        assert planned == DueFires(kept=[a_link()], link=a_link(is_awaited=True))
+        assert decided == DueFires(kept=[a_link()], link=a_link(is_awaited=True))
 
     def test_the_next_fire_is_an_interval_after_the_end_of_the_run(self):
         schedule = a_schedule(rule=every(minutes=10, from_end=True))
@@ -465,12 +465,12 @@ def test_whenever_a_chain_is_planned_each_of_its_fires_is_kept_or_counted_as_dro
     kept: list[Link] = []
     skipped: dict[SkipReason, int] = {}
     for now in nows:
-        planned = plan(schedule, link, now=NOON + now, guard=GUARD)
-        kept += planned.kept
-        for reason, passed_over in planned.skips.items():
+        decided = decide(schedule, link, now=NOON + now, guard=GUARD)
+        kept += decided.kept
+        for reason, passed_over in decided.skips.items():
             skipped[reason] = skipped.get(reason, 0) + passed_over
-        assert planned.link is not None
-        link = planned.link
+        assert decided.link is not None
+        link = decided.link
 
     decided = fires_between(schedule, begun_at, link.at)
     dropped = sum(passed_over for reason, passed_over in skipped.items() if reason is not SkipReason.MERGED)
@@ -499,17 +499,17 @@ def test_however_fires_are_spread_one_alarm_finds_the_last_that_was_missed(
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(due_fires, "MOST_FIRES", 7)
-        planned = plan(schedule, a_link(), now=now, guard=GUARD)
+        decided = decide(schedule, a_link(), now=now, guard=GUARD)
 
     missed_fires = fires_between(schedule, NOON, now - MISFIRE_GRACE)
     near_fires = fires_between(schedule, now - MISFIRE_GRACE, now + GUARD)
     kept = missed_fires[-1:] if misfire is Misfire.COALESCE else []
-    assert [link.at for link in planned.kept] == [*kept, *near_fires]
+    assert [link.at for link in decided.kept] == [*kept, *near_fires]
 
 
 def plan_at(now: datetime, link: Link | None = None, **schedule: Any) -> DueFires:
     """What is planned at an instant for a schedule that goes on at noon."""
-    return plan(a_schedule(**schedule), link or a_link(), now=now, guard=GUARD)
+    return decide(a_schedule(**schedule), link or a_link(), now=now, guard=GUARD)
 
 
 def rings(schedule: Schedule, link: Link, *, now: datetime) -> list[DueFires]:
@@ -517,9 +517,9 @@ def rings(schedule: Schedule, link: Link, *, now: datetime) -> list[DueFires]:
     found: list[DueFires] = []
     following: Link | None = link
     while following is not None and following.at - now < GUARD:
-        planned = plan(schedule, following, now=now, guard=GUARD)
-        found.append(planned)
-        following = planned.link
+        decided = decide(schedule, following, now=now, guard=GUARD)
+        found.append(decided)
+        following = decided.link
     return found
 
 
@@ -538,12 +538,12 @@ def test_a_plan_whose_budget_is_spent_ends_behind_what_was_decided():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(due_fires, "STEPS_OF_A_TICK", 300)
-        planned = plan(schedule, a_link(), now=NOON + timedelta(hours=1), guard=GUARD)
+        decided = decide(schedule, a_link(), now=NOON + timedelta(hours=1), guard=GUARD)
 
-    assert planned.kept == []
-    assert planned.skips == {SkipReason.MISSED: 101}
-    assert planned.link is not None
-    assert planned.link.at == NOON + 101 * SECOND
+    assert decided.kept == []
+    assert decided.skips == {SkipReason.MISSED: 101}
+    assert decided.link is not None
+    assert decided.link.at == NOON + 101 * SECOND
 
 
 @pytest.mark.parametrize(
@@ -562,11 +562,11 @@ def test_a_schedule_that_was_taken_before_goes_on_though_it_would_be_too_costly_
 
     link = first_link(schedule, after=NOON, budget=Budget(STEPS_OF_A_TICK))
     assert link is not None
-    planned = plan(schedule, link, now=link.at, guard=GUARD)
+    decided = decide(schedule, link, now=link.at, guard=GUARD)
 
-    assert planned.kept == [link]
-    assert planned.link is not None
-    assert planned.link.at > link.at
+    assert decided.kept == [link]
+    assert decided.link is not None
+    assert decided.link.at > link.at
 
 
 def test_a_plan_whose_next_fire_cannot_be_found_is_too_costly(monkeypatch: pytest.MonkeyPatch):
@@ -612,7 +612,7 @@ class TestInterruptions:
         whole = plan_at(NOON, rule=every(minutes=1))
         self.interrupted(monkeypatch, due_fires._Walk, "is_behind", at=3)
 
-        planned = plan_at(NOON, rule=every(minutes=1))
+        decided = plan_at(NOON, rule=every(minutes=1))
 
-        assert planned.kept == whole.kept[:2]
-        assert planned.link == whole.kept[2]
+        assert decided.kept == whole.kept[:2]
+        assert decided.link == whole.kept[2]

@@ -303,7 +303,7 @@ def replaced(world: World, timer: Timer) -> None:
     """By the next fire, which finds it in the slot."""
     schedule = a_schedule(overlap=Overlap.REPLACE)
     world.store(schedule, holder=str(job_id_of(timer.job)), holder_since=NOON)
-    world.occurrences().admit(*of(an_occurrence_timer(schedule, fire_at=NOON + HOUR)))
+    world.occurrences().decide(*of(an_occurrence_timer(schedule, fire_at=NOON + HOUR)))
 
 
 def abandoned(world: World, timer: Timer) -> None:
@@ -314,7 +314,7 @@ def abandoned(world: World, timer: Timer) -> None:
     world.ledger.rows[timer.job.key] = LedgerRow(
         state=State.SCHEDULED, due_at=long_ago, job_id=str(job_id_of(timer.job))
     )
-    world.occurrences().admit(*of(an_occurrence_timer(schedule, fire_at=NOON + HOUR)))
+    world.occurrences().decide(*of(an_occurrence_timer(schedule, fire_at=NOON + HOUR)))
 
 
 def given_up(world: World, timer: Timer) -> None:
@@ -323,7 +323,7 @@ def given_up(world: World, timer: Timer) -> None:
     world.store(schedule, holder=str(job_id_of(timer.job)), holder_since=NOON)
     assert isinstance(world.ledger.claim(timer, owner="dead", lease_until=NOON + HOUR, now=NOON), Claimed)
     world.clock.tick(2 * SILENCE)
-    world.occurrences().admit(*of(an_occurrence_timer(schedule, fire_at=world.clock.now())))
+    world.occurrences().decide(*of(an_occurrence_timer(schedule, fire_at=world.clock.now())))
 
 
 def given_up_by_its_chain(world: World, timer: Timer) -> None:

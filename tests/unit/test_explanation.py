@@ -21,7 +21,7 @@ from testkit.builders import LOCAL_WHEEL, NOON, a_job, a_state, a_timer, an_occu
 
 LATER = NOON + HOUR
 FAR = a_timer(due_at=LATER)
-HELD_BACK = ClassCursor(Position(0), {"acme": OwnCursor(Position(60), is_held=True)})
+HELD_BACK = ClassCursor(Position(0), {"acme": OwnCursor(Position(60), is_held_back=True)})
 NEAR = a_timer(due_at=NOON + MINUTE)
 DUE = a_timer(due_at=NOON - MINUTE)
 FIRE = an_occurrence_timer(fire_at=NOON + MINUTE)

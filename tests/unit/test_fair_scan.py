@@ -190,7 +190,7 @@ def test_a_capped_tenant_goes_out_with_its_bookings_as_far_as_a_tick_reaches_and
         waves.append([timer for timer in world.ready.sent[before:] if timer.job.tenant == "capped"])
         assert (
             report.stopped_by,
-            sum(cursor.own["capped"].is_held for cursor in [report.cursors[Priority.NORMAL]]),
+            sum(cursor.own["capped"].is_held_back for cursor in [report.cursors[Priority.NORMAL]]),
         ) == (
             "",
             1,

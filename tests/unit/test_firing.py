@@ -179,7 +179,7 @@ def test_the_spread_is_the_same_for_every_fire():
 
     assert timedelta(0) < offset < 15 * MINUTE
     assert {fire.at - fire.nominal_at for fire in found} == {offset}
-    assert {fire.moved_by for fire in found} == {(Shifter.SPREAD,)}
+    assert {fire.shifted_by for fire in found} == {(Shifter.SPREAD,)}
     assert {local_of(fire.nominal_at, zone_of("Europe/Berlin")).time() for fire in found} == {time(9)}
 
 
@@ -212,7 +212,7 @@ def test_jitter_is_another_for_each_fire_and_uniform():
     assert is_uniform([(fire.at - fire.nominal_at) / (8 * MINUTE) for fire in found])
     assert all(fire.at == fire.nominal_at + jitter_of(schedule, fire.nominal_at) for fire in found)
     assert all((fire.at - EPOCH) % MILLISECOND == timedelta(0) for fire in found)
-    assert {fire.moved_by for fire in found} == {(Shifter.JITTER,)}
+    assert {fire.shifted_by for fire in found} == {(Shifter.JITTER,)}
 
 
 def test_spread_and_jitter_add_up():
@@ -220,7 +220,7 @@ def test_spread_and_jitter_add_up():
 
     for fire in fires_between(schedule, "2027-01-01 00:00", "2027-02-01 00:00"):
         assert fire.at - fire.nominal_at == spread_of(schedule) + jitter_of(schedule, fire.nominal_at)
-        assert fire.moved_by == (Shifter.SPREAD, Shifter.JITTER)
+        assert fire.shifted_by == (Shifter.SPREAD, Shifter.JITTER)
 
 
 def test_what_jitter_mixes_up_around_a_clock_change_comes_in_order():
@@ -251,11 +251,14 @@ def test_the_fires_of_one_closed_time_become_one_in_the_next_opening():
 
     found = fires_between(schedule, "2027-03-05 16:00", "2027-03-08 16:00")
 
-    (deferred,) = [fire for fire in found if fire.moved_by]
-    assert ats([fire for fire in found if not fire.moved_by]) == ["2027-03-08 11:30:00.000", "2027-03-08 15:30:00.000"]
+    (deferred,) = [fire for fire in found if fire.shifted_by]
+    assert ats([fire for fire in found if not fire.shifted_by]) == [
+        "2027-03-08 11:30:00.000",
+        "2027-03-08 15:30:00.000",
+    ]
     assert utc("2027-03-08 08:00") <= deferred.at < utc("2027-03-08 16:00")
     # From Friday 20:30 to Monday 08:30: one, six on each day of the weekend, three.
-    assert (deferred.nominal_at, deferred.moved_by) == (utc("2027-03-05 19:30"), (Shifter.WINDOW,))
+    assert (deferred.nominal_at, deferred.shifted_by) == (utc("2027-03-05 19:30"), (Shifter.WINDOW,))
     assert deferred.merged_count == 1 + 6 + 6 + 3 - 1
 
 
@@ -264,7 +267,7 @@ def test_a_closed_time_without_fires_gives_none_to_the_next_opening():
 
     found = fires_between(schedule, "2027-03-01 00:00", "2027-03-05 23:00")
 
-    assert [fire.moved_by for fire in found] == [()] * 5
+    assert [fire.shifted_by for fire in found] == [()] * 5
 
 
 def test_a_fire_that_comes_exactly_when_a_window_ends_is_outside_and_when_it_starts_inside():
@@ -291,7 +294,7 @@ def test_what_a_deferred_fire_merges_does_not_depend_on_where_one_starts(after: 
 
     found = fires_between(schedule, after, "2027-03-08 16:00")
 
-    assert [fire.merged_count for fire in found if fire.moved_by] == [15]
+    assert [fire.merged_count for fire in found if fire.shifted_by] == [15]
 
 
 def test_what_would_wait_for_more_than_a_month_is_dropped():

@@ -43,8 +43,8 @@ def standing(
     return cursor.ShardProgress(cursors, scanned_at)
 
 
-def at(instant: datetime, *, is_held: bool = False) -> cursor.OwnCursor:
-    return cursor.OwnCursor(bucket(instant), is_held=is_held)
+def at(instant: datetime, *, is_held_back: bool = False) -> cursor.OwnCursor:
+    return cursor.OwnCursor(bucket(instant), is_held_back=is_held_back)
 
 
 def health(standings: Mapping[int, cursor.ShardProgress] | None = None, **overrides: Any) -> Health:
@@ -95,7 +95,7 @@ def test_a_class_is_behind_when_its_oldest_bucket_has_been_due_for_longer_than_t
 
 
 def test_a_tenant_that_is_behind_makes_its_class_behind_and_one_that_is_held_does_not():
-    whale, paused = at(NOON - timedelta(hours=5)), at(NOON - timedelta(days=3), is_held=True)
+    whale, paused = at(NOON - timedelta(hours=5)), at(NOON - timedelta(days=3), is_held_back=True)
 
     assert health({0: standing({"paused": paused})}).status is HealthStatus.OK
     assert health({0: standing({"paused": paused, "whale": whale})}).reasons == ("normal is 5 hours behind",)
@@ -163,7 +163,7 @@ def test_the_worst_shards_are_reported_with_the_tenants_that_are_furthest_behind
     own = {
         "b": at(NOON - 9 * MINUTE),
         "a": at(NOON - MINUTE),
-        "p": at(NOON - timedelta(days=1), is_held=True),
+        "p": at(NOON - timedelta(days=1), is_held_back=True),
     }
 
     found = health({0: standing(), 1: standing(own), 2: standing(at=NOON - timedelta(hours=1))}, shards=3)

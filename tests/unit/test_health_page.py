@@ -9,7 +9,7 @@ from functions.api.stage.health import MOST_BREAKERS, MOST_TENANTS
 from functions.domain.stage.conditions import FRESH
 from functions.domain.stage.health import AUDIT_BEHIND_AFTER, BEHIND_AFTER, MOST_WORST, UNSCANNED_AFTER, HealthStatus
 from functions.domain.stage.lag_histogram import RELATIVE_ERROR
-from functions.domain.stage.pulse import LAG_WINDOW, WINDOW
+from functions.domain.stage.pulse import LAG_PERIOD, PERIOD
 from functions.services.telemetry.pulse import NAMED_EVERY, WRITTEN_EVERY
 from tests.api_server import Answer, ApiServer
 from tests.command_line import run
@@ -72,8 +72,8 @@ def test_the_numbers_are_those_of_the_code() -> None:
         assert text.format(int(length.total_seconds() // MINUTE)) in PAGE
     assert f"the `first` {MOST_BREAKERS}, as" in PAGE
     assert f"the `first` {MOST_TENANTS} with" in PAGE
-    assert f"| the last {WINDOW} minutes and the current one" in PAGE
-    assert f"over the last {LAG_WINDOW} minutes" in PAGE
+    assert f"| the last {PERIOD} minutes and the current one" in PAGE
+    assert f"over the last {LAG_PERIOD} minutes" in PAGE
     assert f"at most once in {WRITTEN_EVERY.total_seconds():g} seconds" in PAGE
     assert f"once in {NAMED_EVERY.total_seconds():g} seconds" in PAGE
     assert f"off by {RELATIVE_ERROR:.0%} at most".replace("%", " %") in PAGE

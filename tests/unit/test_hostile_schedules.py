@@ -496,7 +496,7 @@ class computed_by:  # noqa: N801  a context manager that reads as a sentence
 
     def __enter__(self) -> None:
         for module, name in (
-            (materialising, "plan"),
+            (materialising, "decide"),
             (schedule_alarms, "next_fire"),
             (changing, "next_fire"),
             (changing, "fires"),

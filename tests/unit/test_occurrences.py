@@ -43,20 +43,20 @@ class TestVersions:
         world.store(ALLOWING, version=3)
         before = world.state(ALLOWING)
 
-        assert admit(world, a_fire(ALLOWING, version=3)) is FireDecision.MAY_RUN
+        assert decide(world, a_fire(ALLOWING, version=3)) is FireDecision.MAY_RUN
         assert (world.ledger.rows, world.state(ALLOWING)) == ({}, before)
 
     def test_a_fire_that_came_due_before_the_change_may_run(self, world: World):
         world.store(ALLOWING, version=3, cuts=(Cut(2, NOON - HOUR), Cut(3, NOON)))
 
-        assert admit(world, a_fire(ALLOWING, version=2, fire_at=NOON)) is FireDecision.MAY_RUN
+        assert decide(world, a_fire(ALLOWING, version=2, fire_at=NOON)) is FireDecision.MAY_RUN
 
     def test_a_fire_that_was_due_after_the_change_is_dropped_without_a_trace_in_the_ledger(self, world: World):
         world.store(ALLOWING, version=3, cuts=(Cut(2, NOON - HOUR), Cut(3, NOON)))
         before = world.state(ALLOWING)
         fire = a_fire(ALLOWING, version=2, fire_at=NOON + MILLISECOND)
 
-        assert admit(world, fire) is FireDecision.IS_OVER
+        assert decide(world, fire) is FireDecision.IS_OVER
 
         # The new version may decide the same fire: under the same name it must run.
         assert (world.ledger.rows, world.state(ALLOWING)) == ({}, before)
@@ -69,7 +69,7 @@ class TestVersions:
         row = LedgerRow(state=state, attempt=1, lease_until=NOON)
         world.ledger.rows[fire.job.key] = row
 
-        assert admit(world, fire) is FireDecision.IS_OVER
+        assert decide(world, fire) is FireDecision.IS_OVER
         assert world.ledger.rows[fire.job.key] == row
 
     @pytest.mark.parametrize("state", [State.RUNNING, State.RETRYING])
@@ -82,7 +82,7 @@ class TestVersions:
         row = LedgerRow(state=state, attempt=1, lease_until=NOON)
         world.ledger.rows[fire.job.key] = row
 
-        assert admit(world, fire) is FireDecision.MAY_RUN
+        assert decide(world, fire) is FireDecision.MAY_RUN
         assert world.row(fire.job) == row
 
     @pytest.mark.parametrize("state", [State.SCHEDULED, *sorted(TERMINAL)])
@@ -92,7 +92,7 @@ class TestVersions:
         row = LedgerRow(state=state, attempt=1)
         world.ledger.rows[fire.job.key] = row
 
-        assert admit(world, fire) is FireDecision.IS_OVER
+        assert decide(world, fire) is FireDecision.IS_OVER
         assert world.row(fire.job) == row
 
     @pytest.mark.parametrize("place", ["holder", "waiting"])
@@ -107,11 +107,11 @@ class TestVersions:
         taken: dict[str, Any] = {place: name(fire), f"{place}_since": NOON}
         world.store(now_put, version=3, cuts=(Cut(2, NOON - HOUR), Cut(3, NOON - MINUTE)), **taken)
 
-        assert admit(world, fire) is FireDecision.IS_OVER
+        assert decide(world, fire) is FireDecision.IS_OVER
 
         row = world.ledger.get(fire.job.key)
         assert (row is not None and row.state is State.SKIPPED) is is_settled
-        assert admit(world, a_fire(now_put, version=3, fire_at=NOON + HOUR)) is (
+        assert decide(world, a_fire(now_put, version=3, fire_at=NOON + HOUR)) is (
             FireDecision.MAY_RUN if is_settled else FireDecision.IS_OVER
         )
 
@@ -131,7 +131,7 @@ class TestVersions:
         if row is not None:
             world.ledger.rows[fire.job.key] = row
 
-        assert admit(world, fire) is (FireDecision.IS_OVER if row is None else FireDecision.MAY_RUN)
+        assert decide(world, fire) is (FireDecision.IS_OVER if row is None else FireDecision.MAY_RUN)
         assert world.row(fire.job).state is (State.SKIPPED if row is None else State.RUNNING)
 
     @pytest.mark.parametrize(("place", "status"), [("holder", Status.PAUSED), ("waiting", Status.DELETED)])
@@ -140,14 +140,14 @@ class TestVersions:
         taken: dict[str, Any] = {place: name(fire), f"{place}_since": NOON}
         world.store(BUFFERING, version=3, status=status, cuts=(Cut(2, NOON - HOUR), Cut(3, NOON)), **taken)
 
-        assert admit(world, fire) is FireDecision.IS_OVER
+        assert decide(world, fire) is FireDecision.IS_OVER
         assert world.row(fire.job).state is State.SKIPPED
 
     def test_a_fire_of_a_paused_schedule_is_skipped_also_when_it_came_due_before(self, world: World):
         world.store(ALLOWING, version=2, status=Status.PAUSED, cuts=(Cut(1, NOON - HOUR), Cut(2, NOON)))
         fire = a_fire(ALLOWING, version=1)
 
-        assert admit(world, fire) is FireDecision.IS_OVER
+        assert decide(world, fire) is FireDecision.IS_OVER
 
         row = world.row(fire.job)
         assert (row.state, row.error) == (State.SKIPPED, "paused: its schedule is paused")
@@ -159,15 +159,15 @@ class TestVersions:
     def test_a_run_that_somebody_asked_for_runs_while_its_schedule_is_paused(self, world: World, asked_of: int):
         world.store(ALLOWING, version=2, born=1, status=Status.PAUSED)
 
-        assert admit(world, a_fire(ALLOWING, version=asked_of)) is FireDecision.MAY_RUN
+        assert decide(world, a_fire(ALLOWING, version=asked_of)) is FireDecision.MAY_RUN
 
     def test_a_run_that_was_asked_of_a_schedule_that_was_deleted_since_is_not_that_of_its_successor(self, world: World):
         world.store(ALLOWING, version=5, born=4)
         fire = a_fire(ALLOWING, version=-3)
 
-        assert admit(world, a_fire(ALLOWING, version=-4)) is FireDecision.MAY_RUN
+        assert decide(world, a_fire(ALLOWING, version=-4)) is FireDecision.MAY_RUN
         assert world.ledger.rows == {}
-        assert admit(world, fire) is FireDecision.IS_OVER
+        assert decide(world, fire) is FireDecision.IS_OVER
         # No other message decides it, and the audit would take it for lost.
         assert world.row(fire.job).state is State.SKIPPED
         assert world.state(ALLOWING).skips == {}
@@ -176,7 +176,7 @@ class TestVersions:
         schedule = a_schedule(job=replace(a_schedule().job, delivery=Delivery.AT_LEAST_ONCE))
         world.store(schedule, version=5, born=4)
 
-        assert admit(world, a_fire(schedule, version=-3)) is FireDecision.IS_OVER
+        assert decide(world, a_fire(schedule, version=-3)) is FireDecision.IS_OVER
 
         assert [(ending.outcome, ending.reason) for ending in world.trail.endings] == [
             (State.SKIPPED, "its schedule was deleted")
@@ -190,7 +190,7 @@ class TestVersions:
         world.store(ALLOWING, version=2, born=1, status=Status.DELETED, cuts=(Cut(1, NOON - HOUR), Cut(2, NOON)))
         fire = a_fire(ALLOWING, version=version)
 
-        assert admit(world, fire) is FireDecision.IS_OVER
+        assert decide(world, fire) is FireDecision.IS_OVER
         assert (world.row(fire.job).state, world.row(fire.job).error) == (
             State.SKIPPED,
             "paused: its schedule is deleted",
@@ -200,7 +200,7 @@ class TestVersions:
     def test_nothing_of_a_schedule_whose_state_is_gone_runs(self, world: World):
         fire = a_fire(ALLOWING)
 
-        assert admit(world, fire) is FireDecision.IS_OVER
+        assert decide(world, fire) is FireDecision.IS_OVER
         assert world.row(fire.job).state is State.SKIPPED
 
     @pytest.mark.parametrize("state", [State.RUNNING, State.RETRYING, *sorted(TERMINAL)])
@@ -210,7 +210,7 @@ class TestVersions:
         row = LedgerRow(state=state, attempt=1, owner="w", lease_until=NOON)
         world.ledger.rows[fire.job.key] = row
 
-        assert admit(world, fire) is FireDecision.MAY_RUN
+        assert decide(world, fire) is FireDecision.MAY_RUN
         assert world.row(fire.job) == row
         assert world.state(ALLOWING).skips == {}
 
@@ -223,7 +223,7 @@ class TestVersions:
         schedule = a_schedule(job=a_template(delivery=Delivery.AT_LEAST_ONCE))
         world.store(schedule, **state)
 
-        assert admit(world, a_fire(schedule)) is FireDecision.IS_OVER
+        assert decide(world, a_fire(schedule)) is FireDecision.IS_OVER
         assert world.ledger.rows == {}
 
     def test_the_end_to_start_chain_goes_on_after_a_skipped_fire(self, world: World):
@@ -231,7 +231,7 @@ class TestVersions:
         world.store(schedule, link=a_link(is_awaited=True), fire_count=1)
         a_run_in_the_way(world, schedule)
 
-        assert admit(world, a_fire(schedule)) is FireDecision.IS_OVER
+        assert decide(world, a_fire(schedule)) is FireDecision.IS_OVER
 
         assert world.state(schedule).link == a_link(NOON + 10 * MINUTE, index=1, previous_at=NOON)
 
@@ -242,7 +242,7 @@ class TestSlots:
         world.store(schedule)
         fire = a_fire(schedule)
 
-        assert admit(world, fire) is FireDecision.MAY_RUN
+        assert decide(world, fire) is FireDecision.MAY_RUN
 
         state = world.state(schedule)
         assert (state.holder, state.holder_since) == (name(fire), NOON)
@@ -252,10 +252,10 @@ class TestSlots:
     def test_the_slot_is_one_s_own_when_its_message_comes_again(self, world: World, schedule: Schedule):
         world.store(schedule)
         fire = a_fire(schedule)
-        admit(world, fire)
+        decide(world, fire)
         world.clock.tick(HOUR)
 
-        assert admit(world, fire) is FireDecision.MAY_RUN
+        assert decide(world, fire) is FireDecision.MAY_RUN
         assert world.state(schedule).holder_since == NOON
 
     @pytest.mark.parametrize("state", sorted(TERMINAL))
@@ -265,14 +265,14 @@ class TestSlots:
         holds_slot(world, schedule, an_other(schedule), row=LedgerRow(state=state))
         fire = a_fire(schedule)
 
-        assert admit(world, fire) is FireDecision.MAY_RUN
+        assert decide(world, fire) is FireDecision.MAY_RUN
         assert world.state(schedule).holder == name(fire)
 
     def test_runs_of_a_schedule_that_allows_overlap_take_no_slot(self, world: World):
         world.store(ALLOWING)
         holds_slot(world, ALLOWING, an_other(ALLOWING), row=LedgerRow(state=State.RUNNING, lease_until=NOON))
 
-        assert admit(world, a_fire(ALLOWING)) is FireDecision.MAY_RUN
+        assert decide(world, a_fire(ALLOWING)) is FireDecision.MAY_RUN
         assert world.state(ALLOWING).holder == name(an_other(ALLOWING))
 
     @pytest.mark.parametrize(
@@ -307,7 +307,9 @@ class TestSlots:
         fire = a_fire(schedule)
         assert fire.job.occurrence is not None
 
-        assert world.occurrences(ledger=heard_of(world, other)).admit(fire, fire.job.occurrence) is FireDecision.IS_OVER
+        assert (
+            world.occurrences(ledger=heard_of(world, other)).decide(fire, fire.job.occurrence) is FireDecision.IS_OVER
+        )
         assert (world.state(schedule).holder, world.row(other.job).state) == (name(other), State.RUNNING)
         assert (world.events("run_abandoned"), world.trail.endings[:-1]) == ([], [])
 
@@ -324,10 +326,10 @@ class TestSlots:
         world.store(FORBIDDING)
         fire, later = a_fire(FORBIDDING), a_fire(FORBIDDING, fire_at=NOON + SILENCE)
         for _ in range(SILENCE // SAID_AGAIN + 2):
-            assert admit(world, fire) is FireDecision.MAY_RUN
+            assert decide(world, fire) is FireDecision.MAY_RUN
             world.clock.tick(SAID_AGAIN)
 
-        assert admit(world, later) is FireDecision.IS_OVER
+        assert decide(world, later) is FireDecision.IS_OVER
         assert world.state(FORBIDDING).holder == name(fire)
 
     def test_a_run_that_may_yet_be_rescued_keeps_its_slot(self, world: World):
@@ -336,7 +338,7 @@ class TestSlots:
         holds_slot(world, FORBIDDING, other, row=LedgerRow(state=State.RUNNING, fence=1, lease_until=NOON))
         world.clock.tick(SILENCE + world.wheel.skew)
 
-        assert admit(world, a_fire(FORBIDDING)) is FireDecision.IS_OVER
+        assert decide(world, a_fire(FORBIDDING)) is FireDecision.IS_OVER
         assert world.state(FORBIDDING).holder == name(other)
         assert not world.row(other.job).cancel_requested
 
@@ -348,7 +350,7 @@ class TestSlots:
         )
         fire = a_fire(FORBIDDING)
 
-        assert admit(world, fire) is FireDecision.IS_OVER
+        assert decide(world, fire) is FireDecision.IS_OVER
 
         assert world.state(FORBIDDING).holder == name(other)
         assert world.row(fire.job).state is State.SKIPPED
@@ -358,7 +360,7 @@ class TestSlots:
         world.schedules = Racing(world.schedules, lambda rows: rows.rows.clear())
         fire = a_fire(FORBIDDING)
 
-        assert admit(world, fire) is FireDecision.IS_OVER
+        assert decide(world, fire) is FireDecision.IS_OVER
         assert world.row(fire.job).error == "paused: its schedule is deleted"
 
     def test_a_message_whose_slot_keeps_changing_hands_comes_back(self, world: World):
@@ -371,7 +373,7 @@ class TestSlots:
         )
 
         with pytest.raises(NotPlaced, match="kept changing hands"):
-            admit(world, a_fire(REPLACING))
+            decide(world, a_fire(REPLACING))
 
 
 class TestForbid:
@@ -391,7 +393,7 @@ class TestForbid:
         holds_slot(world, FORBIDDING, other, row=row)
         fire = a_fire(FORBIDDING)
 
-        assert admit(world, fire) is FireDecision.IS_OVER
+        assert decide(world, fire) is FireDecision.IS_OVER
 
         met = world.row(fire.job)
         assert (met.state, met.error) == (State.SKIPPED, f"overlap: {name(other)} has not come to its end")
@@ -404,7 +406,7 @@ class TestBufferOne:
     def test_a_fire_that_meets_another_run_waits_for_its_end_and_is_not_claimed(self, world: World):
         other, fire = meets_a_run(world, BUFFERING)
 
-        assert admit(world, fire) is FireDecision.IS_OVER
+        assert decide(world, fire) is FireDecision.IS_OVER
 
         assert world.ready.sent == [replace(fire, due_at=NOON + 2 * SECOND)]
         state = world.state(BUFFERING)
@@ -413,10 +415,10 @@ class TestBufferOne:
 
     def test_it_asks_again_after_a_quarter_of_what_it_has_waited(self, world: World):
         _, fire = meets_a_run(world, BUFFERING)
-        admit(world, fire)
+        decide(world, fire)
         world.clock.tick(40 * SECOND)
 
-        assert admit(world, fire) is FireDecision.IS_OVER
+        assert decide(world, fire) is FireDecision.IS_OVER
 
         assert world.ready.sent[-1] == replace(fire, due_at=NOON + 50 * SECOND)
         assert world.state(BUFFERING).waiting == name(fire)
@@ -425,9 +427,9 @@ class TestBufferOne:
         world.store(BUFFERING)
         a_run_in_the_way(world, BUFFERING)
         first, second = a_fire(BUFFERING), a_fire(BUFFERING, fire_at=NOON + SECOND)
-        admit(world, first)
+        decide(world, first)
 
-        assert admit(world, second) is FireDecision.IS_OVER
+        assert decide(world, second) is FireDecision.IS_OVER
 
         met = world.row(second.job)
         assert (met.state, met.error) == (State.SKIPPED, f"buffer_full: {name(first)} waits already")
@@ -436,10 +438,10 @@ class TestBufferOne:
 
     def test_the_fire_that_waits_runs_when_the_other_has_ended(self, world: World):
         other, fire = meets_a_run(world, BUFFERING)
-        admit(world, fire)
+        decide(world, fire)
         world.ledger.rows[other.job.key] = LedgerRow(state=State.SUCCEEDED)
 
-        assert admit(world, fire) is FireDecision.MAY_RUN
+        assert decide(world, fire) is FireDecision.MAY_RUN
 
         state = world.state(BUFFERING)
         assert (state.holder, state.waiting, state.waiting_since) == (name(fire), "", None)
@@ -449,12 +451,12 @@ class TestBufferOne:
         other = a_run_in_the_way(world, BUFFERING)
         first = a_fire(BUFFERING)
         for _ in range(60):
-            assert admit(world, first) is FireDecision.IS_OVER
+            assert decide(world, first) is FireDecision.IS_OVER
             world.clock.tick(SAID_AGAIN)
             world.ledger.rows[other.job.key] = a_running_row(world)
 
         second = a_fire(BUFFERING, fire_at=world.clock.now())
-        assert admit(world, second) is FireDecision.IS_OVER
+        assert decide(world, second) is FireDecision.IS_OVER
 
         assert world.row(second.job).state is State.SKIPPED
         assert world.ledger.get(first.job.key) is None
@@ -464,26 +466,26 @@ class TestBufferOne:
         world.store(BUFFERING)
         other = a_run_in_the_way(world, BUFFERING)
         lost, fire = a_fire(BUFFERING), a_fire(BUFFERING, fire_at=NOON + 2 * SILENCE)
-        admit(world, lost)
+        decide(world, lost)
         world.clock.tick(2 * SILENCE)
         world.ledger.rows[other.job.key] = a_running_row(world)
 
-        assert admit(world, fire) is FireDecision.IS_OVER
+        assert decide(world, fire) is FireDecision.IS_OVER
 
         assert world.state(BUFFERING).waiting == name(fire)
         assert world.ready.sent[-1].job == fire.job
         assert world.ledger.get(lost.job.key) is None
-        assert admit(world, lost) is FireDecision.IS_OVER
+        assert decide(world, lost) is FireDecision.IS_OVER
         assert world.row(lost.job).state is State.SKIPPED
 
     def test_the_place_of_a_fire_that_was_cancelled_is_free(self, world: World):
         world.store(BUFFERING)
         a_run_in_the_way(world, BUFFERING)
         cancelled, fire = a_fire(BUFFERING), a_fire(BUFFERING, fire_at=NOON + SECOND)
-        admit(world, cancelled)
+        decide(world, cancelled)
         world.ledger.cancel(job_id_of(cancelled.job), owner="api", now=NOON)
 
-        assert admit(world, fire) is FireDecision.IS_OVER
+        assert decide(world, fire) is FireDecision.IS_OVER
         assert world.state(BUFFERING).waiting == name(fire)
 
     def test_a_place_that_somebody_else_takes_first_is_theirs(self, world: World):
@@ -494,7 +496,7 @@ class TestBufferOne:
             world.schedules, lambda rows: rows.wait_for_slot(BUFFERING.uid, name(quick), seen=rows.met, now=NOON)
         )
 
-        assert admit(world, fire) is FireDecision.IS_OVER
+        assert decide(world, fire) is FireDecision.IS_OVER
 
         assert world.row(fire.job).state is State.SKIPPED
         assert world.state(BUFFERING).waiting == name(quick)
@@ -502,10 +504,10 @@ class TestBufferOne:
     def test_a_fire_that_has_expired_while_it_waited_is_left_to_its_claim(self, world: World):
         schedule = replace(BUFFERING, max_lateness=MINUTE)
         _, fire = meets_a_run(world, schedule)
-        admit(world, fire)
+        decide(world, fire)
         world.clock.tick(MINUTE)
 
-        assert admit(world, fire) is FireDecision.MAY_RUN
+        assert decide(world, fire) is FireDecision.MAY_RUN
         assert world.state(schedule).holder != name(fire)
 
     def test_a_fire_that_cannot_be_placed_again_comes_back(self, world: World):
@@ -514,17 +516,17 @@ class TestBufferOne:
         world.ready.refuses = lambda timer: Rejected(timer, "throttled", is_permanent=False)
 
         with pytest.raises(NotPlaced, match="throttled"):
-            admit(world, a_fire(BUFFERING))
+            decide(world, a_fire(BUFFERING))
 
     def test_a_fire_that_finds_the_slot_free_does_not_overtake_the_one_that_waits_for_it(self, world: World):
         world.store(BUFFERING)
         other = a_run_in_the_way(world, BUFFERING)
         first, second = a_fire(BUFFERING), a_fire(BUFFERING, fire_at=NOON + SECOND)
-        admit(world, first)
+        decide(world, first)
         world.ledger.rows[other.job.key] = LedgerRow(state=State.SUCCEEDED)
 
-        assert admit(world, second) is FireDecision.IS_OVER
-        assert admit(world, first) is FireDecision.MAY_RUN
+        assert decide(world, second) is FireDecision.IS_OVER
+        assert decide(world, first) is FireDecision.MAY_RUN
 
         assert world.row(second.job).error == f"buffer_full: {name(first)} waits already"
         state = world.state(BUFFERING)
@@ -534,9 +536,9 @@ class TestBufferOne:
         world.store(BUFFERING)
         first, again = a_fire(BUFFERING), a_fire(BUFFERING)
         again = replace(again, job=replace(again.job, scheduled_at=NOON + SECOND))
-        assert admit(world, first) is FireDecision.MAY_RUN
+        assert decide(world, first) is FireDecision.MAY_RUN
 
-        assert admit(world, again) is FireDecision.MAY_RUN
+        assert decide(world, again) is FireDecision.MAY_RUN
         assert world.state(BUFFERING).holder == name(first)
 
     def test_a_request_that_is_repeated_is_the_fire_that_waits(self, world: World):
@@ -544,9 +546,9 @@ class TestBufferOne:
         a_run_in_the_way(world, BUFFERING)
         first, again = a_fire(BUFFERING), a_fire(BUFFERING)
         again = replace(again, job=replace(again.job, scheduled_at=NOON + SECOND))
-        admit(world, first)
+        decide(world, first)
 
-        assert admit(world, again) is FireDecision.IS_OVER
+        assert decide(world, again) is FireDecision.IS_OVER
 
         assert world.ledger.get(first.job.key) is None
         assert world.state(BUFFERING).skips == {}
@@ -556,7 +558,7 @@ class TestReplace:
     def test_a_fire_takes_the_place_of_a_run_and_asks_it_to_end(self, world: World):
         other, fire = meets_a_run(world, REPLACING)
 
-        assert admit(world, fire) is FireDecision.MAY_RUN
+        assert decide(world, fire) is FireDecision.MAY_RUN
 
         met = world.row(other.job)
         assert (met.state, met.cancel_requested) == (State.RUNNING, True)
@@ -577,7 +579,7 @@ class TestReplace:
         holds_slot(world, REPLACING, other, row=row)
         fire = a_fire(REPLACING)
 
-        assert admit(world, fire) is FireDecision.MAY_RUN
+        assert decide(world, fire) is FireDecision.MAY_RUN
 
         assert world.row(other.job).state is State.CANCELLED
         state = world.state(REPLACING)
@@ -590,7 +592,7 @@ class TestReplace:
         holds_slot(world, REPLACING, later, row=a_running_row(world))
         fire = a_fire(REPLACING)
 
-        assert admit(world, fire) is FireDecision.IS_OVER
+        assert decide(world, fire) is FireDecision.IS_OVER
 
         assert not world.row(later.job).cancel_requested
         assert world.row(fire.job).error == f"replaced: {name(later)} is later"
@@ -611,7 +613,7 @@ class TestReplace:
             world.schedules, lambda rows: rows.take_slot(REPLACING.uid, name(rival), seen=rows.met, now=NOON)
         )
 
-        assert admit(world, fire) is admission
+        assert decide(world, fire) is admission
 
         winner = fire if admission is FireDecision.MAY_RUN else rival
         assert world.state(REPLACING).holder == name(winner)
@@ -634,7 +636,7 @@ class TestReplace:
         fire = a_fire(REPLACING)
         assert fire.job.occurrence is not None
 
-        assert world.occurrences(ledger=ledger).admit(fire, fire.job.occurrence) is FireDecision.MAY_RUN
+        assert world.occurrences(ledger=ledger).decide(fire, fire.job.occurrence) is FireDecision.MAY_RUN
         assert world.row(other.job).state is State.SUCCEEDED
         assert world.state(REPLACING).skips == {}
 
@@ -654,7 +656,7 @@ class TestReplace:
         assert fire.job.occurrence is not None
 
         with pytest.raises(NotPlaced, match="kept changing"):
-            world.occurrences(ledger=ledger).admit(fire, fire.job.occurrence)
+            world.occurrences(ledger=ledger).decide(fire, fire.job.occurrence)
 
 
 class TestFailures:
@@ -776,9 +778,9 @@ class Racing(InMemoryScheduleStore):
             self._left = left
 
 
-def admit(world: World, timer: Timer) -> FireDecision:
+def decide(world: World, timer: Timer) -> FireDecision:
     assert timer.job.occurrence is not None
-    return world.occurrences().admit(timer, timer.job.occurrence)
+    return world.occurrences().decide(timer, timer.job.occurrence)
 
 
 def failing(world: World, timer: Timer) -> None:
@@ -847,5 +849,5 @@ def takes_the_slot_of_a_silent_run(world: World, schedule: Schedule, *, row: Led
     other, fire = an_other(schedule), a_fire(schedule)
     holds_slot(world, schedule, other, row=row)
     world.clock.tick(SILENCE + world.wheel.skew + MILLISECOND)
-    assert admit(world, fire) is FireDecision.MAY_RUN
+    assert decide(world, fire) is FireDecision.MAY_RUN
     return other, fire

@@ -107,7 +107,7 @@ def test_a_scaled_process_fires_only_while_its_windows_are_open_and_as_often_a_d
     shown = [local_of(fire.at, zone_of("Europe/Berlin")) for fire in found]
     assert all(time(9) <= at.time() < time(17) and at.weekday() < 5 for at in shown)
     assert len(found) / days == pytest.approx(40, rel=4 / sqrt(5_000))
-    assert all(fire.moved_by == () and fire.at == fire.nominal_at for fire in found)
+    assert all(fire.shifted_by == () and fire.at == fire.nominal_at for fire in found)
 
 
 def test_within_an_opening_the_gaps_of_a_scaled_process_are_exponential_and_its_places_uniform():
@@ -139,7 +139,7 @@ def test_a_gap_that_starts_inside_a_window_and_ends_outside_does_not_fire_outsid
 def test_deferred_events_keep_their_number_and_do_not_bunch_when_the_windows_open(windows: tuple[Window, ...]):
     schedule = a_poisson(40, windows=windows, window_mode=WindowMode.DEFER, timezone="UTC")
     found = first(schedule, 6_000)
-    moved = [fire for fire in found if fire.moved_by == (Shifter.WINDOW,)]
+    moved = [fire for fire in found if fire.shifted_by == (Shifter.WINDOW,)]
     length = timedelta(hours=8)
 
     def place(fire: Fire) -> float:
@@ -148,7 +148,7 @@ def test_deferred_events_keep_their_number_and_do_not_bunch_when_the_windows_ope
 
     assert len(moved) > 3_000
     assert is_uniform([place(fire) for fire in moved])
-    assert is_uniform([place(fire) for fire in found if fire.moved_by == ()])
+    assert is_uniform([place(fire) for fire in found if fire.shifted_by == ()])
     days = (found[-1].at - found[0].at) / timedelta(days=1)
     assert len(found) / days == pytest.approx(40, rel=4 / sqrt(6_000))
     # Each event moves on its own, to the next opening.

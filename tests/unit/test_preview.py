@@ -191,16 +191,16 @@ def test_from_end_to_start_a_fire_can_be_explained_without_knowing_the_last_end(
     schedule = a_schedule(rule=every(minutes=10, from_end=True), timezone="Europe/Berlin", spread=MINUTE, **DEFERRED)
     inside, outside = utc("2027-03-05 12:00"), utc("2027-03-05 15:55")
 
-    for after, mover in ((inside, "spread"), (outside, "next opening")):
+    for after, shifter in ((inside, "spread"), (outside, "next opening")):
         fire = next_fire(schedule, after=after)
         assert fire is not None
         (reason,) = explain(schedule, fire)
-        assert mover in reason
+        assert shifter in reason
 
 
 def test_a_fire_that_the_schedule_does_not_have_has_no_reasons():
     schedule = a_cron("30 2 * * *")
-    fire = Fire(at=utc("2027-03-28 12:00"), nominal_at=utc("2027-03-28 12:00"), moved_by=(Shifter.GAP,))
+    fire = Fire(at=utc("2027-03-28 12:00"), nominal_at=utc("2027-03-28 12:00"), shifted_by=(Shifter.GAP,))
 
     assert explain(schedule, fire) == []
     assert explain(replace(schedule, end=utc("2027-03-01 00:00")), fire) == []
@@ -210,7 +210,7 @@ def test_every_fire_is_explained_by_as_many_reasons_as_it_has_movers():
     schedule = a_cron("0 * * * *", calendar=BUSINESS, spread=15 * MINUTE, jitter=5 * MINUTE, **DEFERRED)
 
     for found in preview(schedule, after=utc("2027-03-25 00:00"), count=100).previews:
-        assert set(found.fire.moved_by) <= {mover for mover, _ in found.marks}
+        assert set(found.fire.shifted_by) <= {shifter for shifter, _ in found.marks}
         assert explain(schedule, found.fire) == [text for _, text in found.marks]
         assert ("became this one" in " ".join(explain(schedule, found.fire))) is bool(found.fire.merged_count)
 

@@ -151,7 +151,7 @@ def test_nothing_is_shed_while_everybody_is_paused():
 def test_what_is_held_makes_no_lag():
     world = World()
     cursors = first_cursors(world.wheel.bucket_of(NOON))
-    held = OwnCursor(Position(world.wheel.bucket_of(NOON - timedelta(hours=5))), is_held=True)
+    held = OwnCursor(Position(world.wheel.bucket_of(NOON - timedelta(hours=5))), is_held_back=True)
     cursors[Priority.NORMAL] = ClassCursor(Position(world.wheel.bucket_of(NOON)), {"paused": held})
     keep(world, cursors)
 

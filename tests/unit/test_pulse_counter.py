@@ -7,7 +7,7 @@ import pytest
 
 from functions.domain.instants import MINUTE, SECOND
 from functions.domain.jobs.job import Priority
-from functions.domain.stage.pulse import WINDOW, Figure, Pulse, sum_of
+from functions.domain.stage.pulse import PERIOD, Figure, Pulse, sum_of
 from functions.services.telemetry.pulse import NAMED_EVERY, WRITTEN_EVERY, PulseTally
 from testkit.builders import NOON, a_job
 from testkit.fakes import FakeClock, InMemoryPulseStore, RecordingJournal
@@ -87,7 +87,7 @@ def test_what_nobody_is_reported_any_more_is_forgotten(process: Process):
     process.run()
     process.tally.flush()
     process.run(2)
-    process.clock.tick((WINDOW + 1) * MINUTE)
+    process.clock.tick((PERIOD + 1) * MINUTE)
 
     process.tally.flush()
 

@@ -59,16 +59,18 @@ def test_the_bucket_of_the_instant_is_read_from_its_start(world: World):
 
 def test_a_cursor_that_is_older_stays_where_it_is():
     bucket = 600
-    behind = ClassCursor(Position(0, "2#acme#7"), {"whale": OwnCursor(Position(0), deficit=3, is_held=True)}, "whale")
+    behind = ClassCursor(
+        Position(0, "2#acme#7"), {"whale": OwnCursor(Position(0), deficit=3, is_held_back=True)}, "whale"
+    )
 
     assert set_back(dict.fromkeys(Priority, behind), bucket) == dict.fromkeys(Priority, behind)
 
 
 def test_every_cursor_goes_back_and_keeps_what_else_it_holds():
     ahead = ClassCursor(
-        Position(900, "2#acme#7"), {"whale": OwnCursor(Position(660, "2#w"), deficit=3, is_held=True)}, "whale"
+        Position(900, "2#acme#7"), {"whale": OwnCursor(Position(660, "2#w"), deficit=3, is_held_back=True)}, "whale"
     )
-    back = ClassCursor(Position(600), {"whale": OwnCursor(Position(600), deficit=3, is_held=True)}, "whale")
+    back = ClassCursor(Position(600), {"whale": OwnCursor(Position(600), deficit=3, is_held_back=True)}, "whale")
 
     assert set_back(dict.fromkeys(Priority, ahead), 600) == dict.fromkeys(Priority, back)
 

@@ -109,7 +109,7 @@ def test_times_that_a_gap_moves_to_one_instant_are_one_fire_that_counts_the_othe
     (fire,) = fires_between(schedule, "2027-03-28 00:00", "2027-03-28 12:00")
 
     assert (fire.at, fire.nominal_at) == (utc("2027-03-28 01:00"), utc("2027-03-28 01:00"))
-    assert (fire.moved_by, fire.merged_count) == ((Shifter.GAP,), 1)
+    assert (fire.shifted_by, fire.merged_count) == ((Shifter.GAP,), 1)
 
 
 def test_a_time_that_exists_is_not_called_moved_by_the_ones_that_a_gap_brings_to_it():
@@ -117,8 +117,8 @@ def test_a_time_that_exists_is_not_called_moved_by_the_ones_that_a_gap_brings_to
 
     first, second = fires_between(schedule, "2027-03-28 00:00", "2027-03-28 12:00")
 
-    assert (first.moved_by, first.merged_count) == ((), 2)
-    assert (second.moved_by, second.merged_count) == ((), 0)
+    assert (first.shifted_by, first.merged_count) == ((), 2)
+    assert (second.shifted_by, second.merged_count) == ((), 0)
 
 
 @pytest.mark.parametrize("after", ["2027-03-27 12:00", "2027-03-28 00:59", "2027-03-28 00:59:59.999999"])
@@ -135,7 +135,7 @@ def test_the_fires_of_a_fold_say_so():
 
     found = fires_between(schedule, "2027-10-30 12:00", "2027-10-31 12:00")
 
-    assert [fire.moved_by for fire in found] == [(), (Shifter.FOLD,), (Shifter.FOLD,), ()]
+    assert [fire.shifted_by for fire in found] == [(), (Shifter.FOLD,), (Shifter.FOLD,), ()]
 
 
 def test_a_fire_that_is_rolled_onto_a_repeated_hour_stays_one_fire():

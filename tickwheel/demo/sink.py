@@ -27,7 +27,7 @@ class Arrival:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tally:
+class UsageTally:
     """How far the sink's jobs have come. retried: requests that were second attempts or later."""
 
     delivered: int = 0
@@ -56,10 +56,10 @@ class Sink(LoopbackServer):
             return list(self._arrivals)
 
     @property
-    def tally(self) -> Tally:
+    def tally(self) -> UsageTally:
         """The counts so far."""
         with self._lock:
-            return Tally(delivered=len(self._delivered), retried=self._retried, given_up=len(self._given_up))
+            return UsageTally(delivered=len(self._delivered), retried=self._retried, given_up=len(self._given_up))
 
     def take(self, name: str, *, attempt: int, scheduled_at: datetime, arrived_at: datetime) -> HTTPStatus:
         """Remembers an arrival; returns the answer to it."""

@@ -141,22 +141,22 @@ class DynamoDBScheduleStore:
         return self.state_table.transact(*writes, tries=TRIES).is_done
 
     def advance(
-        self, key: str, planned: DueFires, *, version: int, before: Link, alarm_at: datetime | None, history: int
+        self, key: str, decided: DueFires, *, version: int, before: Link, alarm_at: datetime | None, history: int
     ) -> Applied | Behind:
         """One write unit, refused or not. Repeating it changes nothing."""
         update, places = Update(), places_of(history)
-        update.set_link(planned.link)
+        update.set_link(decided.link)
         update.set_or_remove("r", alarm_at)
-        if planned.kept:
-            update.set("i", planned.kept[-1].index + 1)
-            for link in planned.kept[-places:]:
+        if decided.kept:
+            update.set("i", decided.kept[-1].index + 1)
+            for link in decided.kept[-places:]:
                 update.set(f"l.{link.index % places}", link.at)
-        for reason, count in planned.skips.items():
+        for reason, count in decided.skips.items():
             update.add(SKIP + reason, count)
-        if planned.last_skip:
-            update.set("z", write_skip(*planned.last_skip))
-        if planned.misfire_count:
-            update.add("o", planned.misfire_count)
+        if decided.last_skip:
+            update.set("z", write_skip(*decided.last_skip))
+        if decided.misfire_count:
+            update.add("o", decided.misfire_count)
         update.names |= {"#v": "v", "#s": "s", "#p": "p"}
         update.values |= {"version": version, "active": Status.ACTIVE, "before": write_position(before)}
         answer = self._update(key, update, condition="#v = :version AND #s = :active AND #p = :before")

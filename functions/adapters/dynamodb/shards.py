@@ -93,12 +93,12 @@ class DynamoDBShardStore:
 
     def cursors(self, shards: Sequence[int]) -> dict[int, Cursors]:
         """Half a read unit a shard."""
-        return {shard: standing.cursors for shard, standing in self.standings(shards).items()}
+        return {shard: progress.cursors for shard, progress in self.progress(shards).items()}
 
-    def standings(self, shards: Sequence[int]) -> dict[int, ShardProgress]:
+    def progress(self, shards: Sequence[int]) -> dict[int, ShardProgress]:
         """Half a read unit a shard."""
         rows = self.table.get_many({"k": f"{shard:04d}"} for shard in shards)
-        return {int(row["k"]): _standing_of(row) for row in rows if "c" in row}
+        return {int(row["k"]): _progress_of(row) for row in rows if "c" in row}
 
     def conditions(self) -> Conditions | None:
         """Half a read unit. Raises Undecodable."""
@@ -180,5 +180,5 @@ class DynamoDBShardStore:
         return self.table.update({"k": key}, **asked).is_done
 
 
-def _standing_of(row: Item) -> ShardProgress:
+def _progress_of(row: Item) -> ShardProgress:
     return ShardProgress(decode_cursors(row["c"]), instant_of(row, "t"))

@@ -123,34 +123,34 @@ class DynamoDBTimerStore:
         """A put as a part of a transaction, of a timer that is marked."""
         return self.table.put_request(self._item(timer))
 
-    def _put(self, entries: Sequence[FarRow]) -> list[FarRow]:
-        if len(entries) == 1:
-            return self._put_one(entries[0])
-        batches = [entries[start : start + _BATCH] for start in range(0, len(entries), _BATCH)]
+    def _put(self, rows: Sequence[FarRow]) -> list[FarRow]:
+        if len(rows) == 1:
+            return self._put_one(rows[0])
+        batches = [rows[start : start + _BATCH] for start in range(0, len(rows), _BATCH)]
         unwritten = self.pool.map(lambda batch: self._put_batch(batch), batches)  # noqa: PLW0108  for its type
-        return [entry for left in unwritten for entry in left]
+        return [row for left in unwritten for row in left]
 
-    def _put_one(self, entry: FarRow) -> list[FarRow]:
-        return [entry] if tried(lambda: self.writer.put(self._item(entry))) is None else []
+    def _put_one(self, row: FarRow) -> list[FarRow]:
+        return [row] if tried(lambda: self.writer.put(self._item(row))) is None else []
 
-    def _put_batch(self, entries: Sequence[FarRow]) -> list[FarRow]:
+    def _put_batch(self, rows: Sequence[FarRow]) -> list[FarRow]:
         # A batch may not name a key twice; equal keys are equal jobs, and one row is enough for them.
-        items = {(item["p"], item["s"]): item for item in map(self._item, entries)}
+        items = {(item["p"], item["s"]): item for item in map(self._item, rows)}
         unprocessed = tried(lambda: self.writer.put_many(items.values()))
         if unprocessed is None:
-            return list(entries)
+            return list(rows)
         left = {item["s"] for item in unprocessed}
-        return [entry for entry in entries if _sort(entry) in left]
+        return [row for row in rows if _sort(row) in left]
 
-    def _item(self, entry: Timer | ScheduleAlarm) -> Item:
-        bucket = self.wheel.bucket_of(entry.wakes_at)
-        is_alarm = isinstance(entry, ScheduleAlarm)
+    def _item(self, row: Timer | ScheduleAlarm) -> Item:
+        bucket = self.wheel.bucket_of(row.wakes_at)
+        is_alarm = isinstance(row, ScheduleAlarm)
         return {
-            "p": _partition(bucket, entry.shard if is_alarm else entry.job.shard),
-            "s": _sort(entry),
-            "j": encode_alarm(entry) if is_alarm else encode_timer(entry),
+            "p": _partition(bucket, row.shard if is_alarm else row.job.shard),
+            "s": _sort(row),
+            "j": encode_alarm(row) if is_alarm else encode_timer(row),
             "w": self.clock.now(),
-            "x": to_seconds(entry.wakes_at + TIMER_LIFE),
+            "x": to_seconds(row.wakes_at + TIMER_LIFE),
         }
 
 
@@ -158,8 +158,8 @@ def _partition(bucket: int, shard: int) -> str:
     return f"{bucket}#{shard:04d}"
 
 
-def _sort(entry: Timer | ScheduleAlarm) -> str:
-    return alarm_key(entry) if isinstance(entry, ScheduleAlarm) else timer_key(entry.job, due_at=entry.wakes_at)
+def _sort(row: Timer | ScheduleAlarm) -> str:
+    return alarm_key(row) if isinstance(row, ScheduleAlarm) else timer_key(row.job, due_at=row.wakes_at)
 
 
 def _key_of(job_id: JobId) -> Item:

@@ -129,7 +129,7 @@ class Purger:
         letter: str = "",
         **asked: object,
     ) -> None:
-        """One line for the audit. letter: the one that was asked for, where it was one."""
+        """One line for the audit trail. letter: the one that was asked for, where it was one."""
         self.journal.count("dead_letters_purged", len(purged))
         counts = {
             **asked,

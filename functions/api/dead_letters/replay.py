@@ -81,7 +81,7 @@ class NotReplayed:
     error: errors.TickwheelError
 
 
-Outcome = Replayed | AlreadyReplayed | NotReplayed
+ReplayOutcome = Replayed | AlreadyReplayed | NotReplayed
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Replays:
     """What came of a part of the letters that are selected. found: that part, as far as it was worked through."""
 
     found: DeadLetterPage
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[ReplayOutcome]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +164,7 @@ class Replayer:
         limit = min(MOST_DEAD_LETTERS, (now + FARTHEST - first_due_at) // gap + 1) if gap else MOST_DEAD_LETTERS
         found = self.finder.find(wanted, begin=begin, limit=limit)
         admitted = self.gate.admit(wanted.tenant, [first_due_at + gap * number for number in range(len(found.letters))])
-        outcomes: list[Outcome] = []
+        outcomes: list[ReplayOutcome] = []
         for letters in chunks_of(found.letters[:admitted], clock=self.clock):
             due_at = first_due_at + len(outcomes) * gap
             outcomes += self._replay([(letter, due_at + count * gap) for count, letter in enumerate(letters)])
@@ -172,7 +172,7 @@ class Replayer:
         self._note(outcomes, tenant=wanted.tenant, caller=caller, filter=wanted.describe())
         return Replays(found=found, outcomes=outcomes)
 
-    def _replay(self, letters: Sequence[tuple[DeadLetter, datetime]]) -> list[Outcome]:
+    def _replay(self, letters: Sequence[tuple[DeadLetter, datetime]]) -> list[ReplayOutcome]:
         """Each dead letter of a tenant with the instant at which its job is due."""
         prepared = self.side_by_side(self._let_go_on_safely, letters)
         # Whoever began a replay before has counted its job: it waits since then, with a message or without.
@@ -184,7 +184,7 @@ class Replayer:
         if begun:
             self.gate.note(letters[0][0].tenant, begun)
         placements = iter(self.placer.place([each.timer for each in prepared if isinstance(each, _GoesOn)]))
-        outcomes: list[Outcome] = []
+        outcomes: list[ReplayOutcome] = []
         placed: list[_GoesOn] = []
         for (letter, _), each in zip(letters, prepared, strict=True):
             if not isinstance(each, _GoesOn):
@@ -291,9 +291,9 @@ class Replayer:
         return AlreadyReplayed(letter_id=letter_id, job_id=row.job_id, state=row.state)
 
     def _note(
-        self, outcomes: Sequence[Outcome], *, tenant: str, caller: str, letter: str = "", **asked: object
+        self, outcomes: Sequence[ReplayOutcome], *, tenant: str, caller: str, letter: str = "", **asked: object
     ) -> None:
-        """One line for the audit. letter: the one that was asked for, where it was one."""
+        """One line for the audit trail. letter: the one that was asked for, where it was one."""
         replayed = [str(outcome.letter_id) for outcome in outcomes if isinstance(outcome, Replayed)]
         already = [str(outcome.letter_id) for outcome in outcomes if isinstance(outcome, AlreadyReplayed)]
         counts = {

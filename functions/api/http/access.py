@@ -17,7 +17,7 @@ from functions.domain.far_ring.timer_key import NO_TENANT
 from functions.domain.jobs.job import TENANT
 from functions.domain.jobs.job_id import parse_job_id
 
-Place = Callable[[Request], Iterable[Any]]
+TenantSource = Callable[[Request], Iterable[Any]]
 """Where a request names tenants: whatever is written there, be it a tenant's id or not."""
 
 
@@ -62,13 +62,13 @@ def in_dead_letter_id(request: Request) -> Iterable[Any]:
 class Access:
     """What a route asks of its caller: to act for each tenant that is named. is_open: nothing; for_operators: that he is one."""
 
-    places: tuple[Place, ...] = ()
+    sources: tuple[TenantSource, ...] = ()
     is_open: bool = False
     for_operators: bool = False
 
     def tenants_of(self, request: Request) -> list[str]:
         """The tenants that a request names, in order: whatever could be the id of one."""
-        found = {name for place in self.places for name in place(request) if isinstance(name, str)}
+        found = {name for source in self.sources for name in source(request) if isinstance(name, str)}
         return sorted(name for name in found if name == NO_TENANT or TENANT.fullmatch(name))
 
 

@@ -62,10 +62,10 @@ def refusals_of(route: Route) -> list[type[Exception]]:
     """The errors that an operation may be refused with: those that it names, and what follows from what it reads, and of whom."""
     follows = {
         errors.Forbidden: not route.access.is_open,
-        errors.InvalidJobId: in_job_id in route.access.places,
-        errors.JobNotFound: in_job_id in route.access.places,
-        errors.InvalidDeadLetterId: in_dead_letter_id in route.access.places,
-        errors.TenantClosed: bool(route.access.places) and route.method != "GET" and not route.judges_each,
+        errors.InvalidJobId: in_job_id in route.access.sources,
+        errors.JobNotFound: in_job_id in route.access.sources,
+        errors.InvalidDeadLetterId: in_dead_letter_id in route.access.sources,
+        errors.TenantClosed: bool(route.access.sources) and route.method != "GET" and not route.judges_each,
         errors.InvalidInput: route.query is not None or route.body is not None,
         errors.ReadRateExceeded: bool(route.method == "GET" if route.reads is None else route.reads)
         or route.dry_run_reads > 0,

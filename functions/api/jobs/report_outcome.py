@@ -41,7 +41,7 @@ class OutcomeReports:
     """Takes the words of targets. Repeating any of them is safe, and is answered as the first was.
 
     token: a fresh owner token: of two requests that say the same at once, one ends the attempt. caller: who says it,
-    for the audit. known: which ids Tickwheel gave, which is known from the row that is read or written anyway.
+    for the audit trail. known: which ids Tickwheel gave, which is known from the row that is read or written anyway.
 
     Raises NotHeld, StaleFence, AlreadySettled, JobNotFound, JobBusy.
     """

@@ -237,13 +237,13 @@ def fires_body(page: Page) -> Fires:
 
 
 def previews_body(previews: Sequence[Preview]) -> list[Fire]:
-    """Fires that are to come, in UTC and on the clock of their zone; marks: what moved them, and why."""
+    """Fires that are to come, in UTC and on the clock of their zone; marks: what shifted them, and why."""
     return [
         {
             "at": format_instant(preview.fire.at),
             "local": preview.local.isoformat(timespec="milliseconds" if preview.local.microsecond else "seconds"),
             "offset": preview.local.isoformat()[-len("+00:00") :],
-            "marks": [{"by": mover.value, "reason": reason} for mover, reason in preview.marks],
+            "marks": [{"by": shifter.value, "reason": reason} for shifter, reason in preview.marks],
         }
         for preview in previews
     ]

@@ -43,7 +43,7 @@ from functions.services.schedules.materialiser import Carried, Materialiser
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleManager:
-    """The verbs of schedules. asked: takes in fires that are asked for. caller: who asks, for the audit.
+    """The verbs of schedules. asked: takes in fires that are asked for. caller: who asks, for the audit trail.
 
     limits: of what the schedules of a tenant come to. Whatever makes them more, or lets them fire more often, raises
     SchedulesExceeded and FiresExceeded beyond those. gate: of what makes work, also by beginning to fire, or beginning anew.
@@ -283,7 +283,7 @@ class ScheduleManager:
     def _apply(
         self, action: ActionName, key: str, rule: Edit, *, catches_up: bool = False, caller: str
     ) -> ScheduleAndState:
-        """Change a schedule, with a line for the audit also where nothing is to change: its first one may be lost.
+        """Change a schedule, with a line for the audit trail also where nothing is to change: its first one may be lost.
 
         catches_up: what is due is placed before. Raises what the gate does, where it begins to fire, or begins anew.
         """

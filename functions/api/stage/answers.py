@@ -132,10 +132,10 @@ class Health(TypedDict):
     pulse: Pulse
 
 
-def health_body(standing: StageSnapshot) -> Health:
+def health_body(snapshot: StageSnapshot) -> Health:
     """The health of the stage; null is what is not known."""
-    health, conditions = standing.health, standing.conditions
-    audited_to = from_seconds(standing.audited.bucket) if standing.audited is not None else None
+    health, conditions = snapshot.health, snapshot.conditions
+    audited_to = from_seconds(snapshot.audited.bucket) if snapshot.audited is not None else None
     return {
         "status": health.status.value,
         "reasons": list(health.reasons),
@@ -155,12 +155,12 @@ def health_body(standing: StageSnapshot) -> Health:
             "audit_age_seconds": _seconds(health.at - audited_to) if audited_to is not None else None,
         },
         "breakers": {
-            "count": standing.breaker_count,
-            "first": [breaker_body(breaker) for breaker in standing.breakers],
+            "count": snapshot.breaker_count,
+            "first": [breaker_body(breaker) for breaker in snapshot.breakers],
         },
-        "pause": _pause_body(standing.everybody),
-        "tenants": _tenants_body(standing.unserved),
-        "pulse": pulse_body(standing.pulse),
+        "pause": _pause_body(snapshot.everybody),
+        "tenants": _tenants_body(snapshot.unserved),
+        "pulse": pulse_body(snapshot.pulse),
     }
 
 

@@ -70,7 +70,7 @@ class HealthReader:
         breakers, count = self.breakers.everywhere(limit=MOST_BREAKERS)
         return StageSnapshot(
             health=health_of(
-                self.shards.standings(range(self.wheel.scan_shards)),
+                self.shards.progress(range(self.wheel.scan_shards)),
                 now=now,
                 shards=self.wheel.scan_shards,
                 conditions=conditions,

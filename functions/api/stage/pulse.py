@@ -8,7 +8,7 @@ from datetime import datetime
 
 from functions.domain.instants import MINUTE
 from functions.domain.jobs.job import Priority
-from functions.domain.stage.pulse import LAG_WINDOW, WINDOW, Figure, Pulse, Rank, minute_of, sum_of, worst
+from functions.domain.stage.pulse import LAG_PERIOD, PERIOD, Figure, Pulse, Rank, minute_of, sum_of, worst
 from functions.ports.clock import Clock
 from functions.ports.recorder import PulseStore
 
@@ -52,7 +52,7 @@ class PulseReader:
         """The pulse, of what processes have written by now."""
         now = self.clock.now()
         running = minute_of(now)
-        minutes = [running - age * MINUTE for age in range(WINDOW, -1, -1)]
+        minutes = [running - age * MINUTE for age in range(PERIOD, -1, -1)]
         found = self.pulses.pulses(minutes[0], running)
         tenants: dict[str, Mapping[Figure, int]] = {}
         for minute in (running - MINUTE, running):
@@ -68,6 +68,6 @@ class PulseReader:
                 )
                 for minute in minutes
             ],
-            recent=sum_of(found.get(minute, Pulse()) for minute in minutes[-1 - LAG_WINDOW :]),
+            recent=sum_of(found.get(minute, Pulse()) for minute in minutes[-1 - LAG_PERIOD :]),
             tenants={rank: worst(tenants, rank, limit=MOST_WORST) for rank in Rank},
         )

@@ -11,7 +11,7 @@ from functions.api.stage.pulse import MOST_WORST, Beat, Pulses
 from functions.domain.instants import MILLISECOND, format_instant
 from functions.domain.jobs.job import Priority
 from functions.domain.stage.lag_histogram import PERCENTILES, percentile
-from functions.domain.stage.pulse import LAG_WINDOW, WINDOW, Figure
+from functions.domain.stage.pulse import LAG_PERIOD, PERIOD, Figure
 
 Milliseconds = Annotated[float, Field(ge=0)]
 
@@ -70,11 +70,11 @@ class PulseTenants(TypedDict):
 class Pulse(TypedDict):
     """The counts and lags that processes have written so far."""
 
-    minutes: Annotated[list[Minute], Field(min_length=WINDOW + 1, max_length=WINDOW + 1)]
+    minutes: Annotated[list[Minute], Field(min_length=PERIOD + 1, max_length=PERIOD + 1)]
     """Oldest first. The last one is the current minute."""
     lag: Annotated[
         list[ClassLag],
-        Field(max_length=len(Priority), description=f"The lags of the last {LAG_WINDOW} minutes and the current one."),
+        Field(max_length=len(Priority), description=f"The lags of the last {LAG_PERIOD} minutes and the current one."),
     ]
     tenants: PulseTenants
 

@@ -169,21 +169,21 @@ class WebhookKeys(TypedDict):
     """The current key first."""
 
 
-def tenant_body(standing: TenantInEffect) -> Tenant:
+def tenant_body(in_effect: TenantInEffect) -> Tenant:
     """A tenant as it stands; what there is not, because it was never changed, is left out."""
-    tenant = standing.tenant
+    tenant = in_effect.tenant
     body: Tenant = {
-        "tenant": standing.name,
+        "tenant": in_effect.name,
         "plan": tenant.plan,
-        "limits": plans.write_limits(standing.plan),
+        "limits": plans.write_limits(in_effect.plan),
         "own_limits": [name for name in plans.LIMIT_NAMES if name in tenant.limits],
         "principals": list(tenant.principals),
         **status_body(tenant),
     }
-    if standing.load is not None:
-        body["schedules"] = _load_body(standing.load, standing.plan)
-    if standing.deletion is not None:
-        body["deletion"] = _deletion_body(standing.deletion)
+    if in_effect.load is not None:
+        body["schedules"] = _load_body(in_effect.load, in_effect.plan)
+    if in_effect.deletion is not None:
+        body["deletion"] = _deletion_body(in_effect.deletion)
     return body
 
 
@@ -205,23 +205,23 @@ def _deletion_body(done: deletion.Deletion) -> Deletion:
     }
 
 
-def tenants_body(standings: Sequence[TenantInEffect], *, after: str | None) -> Tenants:
+def tenants_body(listed: Sequence[TenantInEffect], *, after: str | None) -> Tenants:
     """A page of a list."""
-    return {"tenants": [tenant_body(standing) for standing in standings], "next": after}
+    return {"tenants": [tenant_body(in_effect) for in_effect in listed], "next": after}
 
 
-def usage_body(standing: UsageReport) -> Usage:
+def usage_body(report: UsageReport) -> Usage:
     """What a tenant has used; a day on which there was nothing is left out."""
     body: Usage = {
-        "tenant": standing.name,
-        "from": standing.days.first.isoformat(),
-        "until": standing.days.last.isoformat(),
-        "days": [{"day": day.isoformat(), **_figures_body(used)} for day, used in standing.used.items()],
-        "total": _figures_body(sum(standing.used.values(), usage.Usage())),
-        "schedules": _load_body(standing.load, standing.plan),
+        "tenant": report.name,
+        "from": report.days.first.isoformat(),
+        "until": report.days.last.isoformat(),
+        "days": [{"day": day.isoformat(), **_figures_body(used)} for day, used in report.used.items()],
+        "total": _figures_body(sum(report.used.values(), usage.Usage())),
+        "schedules": _load_body(report.load, report.plan),
     }
-    if standing.plan.has_rate:
-        body["cap"] = _cap_body(standing)
+    if report.plan.has_rate:
+        body["cap"] = _cap_body(report)
     return body
 
 
@@ -229,14 +229,14 @@ def _figures_body(used: usage.Usage) -> UsageFigures:
     return cast("UsageFigures", asdict(used))
 
 
-def _cap_body(standing: UsageReport) -> Cap:
+def _cap_body(report: UsageReport) -> Cap:
     """What waits for the cap of its rate, and whether its schedules alone fire more than that serves."""
-    backlog, rate = standing.backlog, standing.plan.execution_rate
+    backlog, rate = report.backlog, report.plan.execution_rate
     return {
         "execution_rate": rate,
         "waiting": backlog.count if backlog is not None else None,
         "waiting_days": round(backlog.takes / timedelta(days=1), 1) if backlog is not None else None,
-        "is_exceeded_by_schedules": standing.load.exceeds(rate),
+        "is_exceeded_by_schedules": report.load.exceeds(rate),
     }
 
 

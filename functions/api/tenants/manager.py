@@ -90,13 +90,13 @@ class TenantManager:
         """Any tenant, whether it has a row or not. Raises InvalidInput for what is no tenant's id."""
         tenant = self.store.get(check_tenant(name)) or Tenant()
         deletion = self.deletions.get(name) if tenant.status is TenantStatus.DELETING else None
-        return replace(self._standing(name, tenant, deletion), load=self.schedules.load(name))
+        return replace(self._in_effect(name, tenant, deletion), load=self.schedules.load(name))
 
     def page(self, *, after: str, limit: int) -> tuple[list[TenantInEffect], str | None]:
         """Tenants that have a row, in the order of their names; where the next page begins, None at the end."""
         found, has_more = self.store.page(after=after, limit=limit)
-        standings = [self._standing(name, tenant) for name, tenant in found.items()]
-        return standings, standings[-1].name if has_more and standings else None
+        listed = [self._in_effect(name, tenant) for name, tenant in found.items()]
+        return listed, listed[-1].name if has_more and listed else None
 
     def used(self, name: str, *, first: date | None, last: date | None) -> UsageReport:
         """What it has used on each of these days: until today unless it is said. Raises InvalidInput."""
@@ -115,19 +115,19 @@ class TenantManager:
         """Replace all but the status. Raises InvalidInput, TenantDeleted while it is being deleted."""
         check_new_tenant(name)
         edit = partial(changes.replaced, values=values, plans=self.plans)
-        return self._standing(name, self._change(name, edit, action=ActionName.TENANT_PUT, seen=seen, caller=caller))
+        return self._in_effect(name, self._change(name, edit, action=ActionName.TENANT_PUT, seen=seen, caller=caller))
 
     def patch(self, name: str, patch: changes.TenantPatch, *, seen: int | None, caller: str) -> TenantInEffect:
         """Change parts. Raises InvalidInput, TenantDeleted."""
         check_tenant(name)
         edit = partial(changes.patched, patch=patch, plans=self.plans)
-        return self._standing(name, self._change(name, edit, action=ActionName.TENANT_PATCH, seen=seen, caller=caller))
+        return self._in_effect(name, self._change(name, edit, action=ActionName.TENANT_PATCH, seen=seen, caller=caller))
 
     def turn(self, name: str, status: TenantStatus, *, note: str, seen: int | None, caller: str) -> TenantInEffect:
         """Give it another status. Raises InvalidInput, TenantDeleted, TenantClosed."""
         check_tenant(name)
         edit = partial(changes.with_status, status=status, note=note)
-        return self._standing(name, self._change(name, edit, action=_TURNS[status], seen=seen, caller=caller))
+        return self._in_effect(name, self._change(name, edit, action=_TURNS[status], seen=seen, caller=caller))
 
     def delete(self, name: str, *, confirm: str, keeps_ledger: bool, caller: str) -> TenantInEffect:
         """Begin to delete it with all that there is of it; once more, and it continues as it was begun.
@@ -145,7 +145,7 @@ class TenantManager:
         assert tenant.status_since is not None  # it has this status
         # Behind the change: what dies in between is begun again by whoever asks again.
         deletion = self.deletions.begin(Deletion(tenant=name, since=tenant.status_since, keeps_ledger=keeps_ledger))
-        return self._standing(name, tenant, deletion)
+        return self._in_effect(name, tenant, deletion)
 
     def turn_stage(self, status: TenantStatus, *, note: str, seen: int | None, caller: str) -> Tenant:
         """Pause everybody, or end that: what each tenant's own status is stays."""
@@ -171,7 +171,7 @@ class TenantManager:
             return after
         raise TenantBusy(shown)
 
-    def _standing(self, name: str, tenant: Tenant, deletion: Deletion | None = None) -> TenantInEffect:
+    def _in_effect(self, name: str, tenant: Tenant, deletion: Deletion | None = None) -> TenantInEffect:
         return TenantInEffect(name=name, tenant=tenant, plan=tenant.plan_among(self.plans), deletion=deletion)
 
 

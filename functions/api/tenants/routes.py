@@ -46,8 +46,8 @@ class TenantServices:
 def list_tenants(services: TenantServices, request: Request) -> Response[str]:
     """List the tenants that have settings of their own."""
     query = request.query_as(requests.TenantsQuery)
-    standings, after = services.manager.page(after=query.after, limit=query.limit)
-    return answer(HTTPStatus.OK, tenants_body(standings, after=after))
+    listed, after = services.manager.page(after=query.after, limit=query.limit)
+    return answer(HTTPStatus.OK, tenants_body(listed, after=after))
 
 
 @routes.route("GET /v1/tenants/{id}", access=TENANT_ID, refuses=(InvalidJob,), answers={200: "Tenant"})
@@ -62,8 +62,8 @@ def get_tenant(services: TenantServices, _: Request, tenant: str) -> Response[st
 def put_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
     """Create or replace the settings of a tenant. Its status is kept."""
     body = request.body_as(requests.TenantBody)
-    standing = services.manager.put(tenant, body.values(), seen=body.version, caller=request.caller)
-    return answer(HTTPStatus.OK, tenant_body(standing))
+    in_effect = services.manager.put(tenant, body.values(), seen=body.version, caller=request.caller)
+    return answer(HTTPStatus.OK, tenant_body(in_effect))
 
 
 @routes.route(
@@ -76,8 +76,8 @@ def put_tenant(services: TenantServices, request: Request, tenant: str) -> Respo
 def patch_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
     """Update the settings of a tenant."""
     body = request.body_as(requests.TenantPatchBody)
-    standing = services.manager.patch(tenant, body.patch(), seen=body.version, caller=request.caller)
-    return answer(HTTPStatus.OK, tenant_body(standing))
+    in_effect = services.manager.patch(tenant, body.patch(), seen=body.version, caller=request.caller)
+    return answer(HTTPStatus.OK, tenant_body(in_effect))
 
 
 @routes.route(
@@ -90,10 +90,10 @@ def patch_tenant(services: TenantServices, request: Request, tenant: str) -> Res
 def delete_tenant(services: TenantServices, request: Request, tenant: str) -> Response[str]:
     """Start the deletion of a tenant and all its data. From `in_effect_by` on, nothing is accepted for it."""
     query = request.query_as(requests.DeletionQuery)
-    standing = services.manager.delete(
+    in_effect = services.manager.delete(
         tenant, confirm=query.confirm, keeps_ledger=query.ledger == "ttl", caller=request.caller
     )
-    return answer(HTTPStatus.ACCEPTED, tenant_body(standing))
+    return answer(HTTPStatus.ACCEPTED, tenant_body(in_effect))
 
 
 @routes.route("POST /v1/tenants/{id}:pause", **_TURN)
@@ -152,8 +152,8 @@ def resume_stage(services: TenantServices, request: Request) -> Response[str]:
 
 def _turn(services: TenantServices, request: Request, tenant: str, status: TenantStatus) -> Response[str]:
     body = request.optional_body_as(requests.TurnBody)
-    standing = services.manager.turn(tenant, status, note=body.note, seen=body.version, caller=request.caller)
-    return answer(HTTPStatus.OK, tenant_body(standing))
+    in_effect = services.manager.turn(tenant, status, note=body.note, seen=body.version, caller=request.caller)
+    return answer(HTTPStatus.OK, tenant_body(in_effect))
 
 
 def _turn_stage(services: TenantServices, request: Request, status: TenantStatus) -> Response[str]:

@@ -49,13 +49,13 @@ class SweepPosition(NamedTuple):
 class OwnCursor(NamedTuple):
     """How far a tenant has come that has a turn of its own.
 
-    deficit: jobs that it may still send in a turn that a budget cut off. is_held: it is paused, or over its cap, so it
+    deficit: jobs that it may still send in a turn that a budget cut off. is_held_back: it is paused, or over its cap, so it
     stays behind for as long as that lasts.
     """
 
     at: Position
     deficit: int = 0
-    is_held: bool = False
+    is_held_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +72,21 @@ class ClassCursor:
 
     @property
     def oldest_bucket(self) -> int:
-        """The oldest bucket that may hold a row that is late: a job of a tenant that is not held, or an alarm."""
-        behind = [own.at.bucket for own in self.own.values() if not own.is_held]
-        return min((self.at.bucket, *behind, *self._unrung_buckets))
+        """The oldest bucket that may hold a row that is late: a job of a tenant that is not held back, or an alarm."""
+        behind = [own.at.bucket for own in self.own.values() if not own.is_held_back]
+        return min((self.at.bucket, *behind, *self._unhandled_buckets))
 
     @property
-    def _unrung_buckets(self) -> tuple[int, ...]:
+    def _unhandled_buckets(self) -> tuple[int, ...]:
         return () if self.unhandled is None else (self.unhandled.bucket,)
 
     def handled_for(self, tenant: str) -> int:
         """The first bucket of which alarms of a tenant may be to come."""
-        return min((self.position_of(tenant).bucket, *self._unrung_buckets))
+        return min((self.position_of(tenant).bucket, *self._unhandled_buckets))
 
     @property
     def earliest_bucket(self) -> int:
-        """The oldest bucket that may hold a row that has not been passed, also of tenants that are held."""
+        """The oldest bucket that may hold a row that has not been passed, also of tenants that are held back."""
         return min((self.at.bucket, *(own.at.bucket for own in self.own.values())))
 
     def position_of(self, tenant: str) -> Position:
@@ -142,7 +142,7 @@ def has_passed(cursors: Cursors, bucket: int, key: str) -> bool:
 
 
 def handled_for(cursors: Cursors, tenant: str) -> int:
-    """The first bucket of which alarms of a tenant may be to come in any class: held or not."""
+    """The first bucket of which alarms of a tenant may be to come in any class: held back or not."""
     return min(cursor.handled_for(tenant) for cursor in cursors.values())
 
 
@@ -169,15 +169,15 @@ def decode_cursors(text: str) -> Cursors:
 
 
 def _write(cursor: ClassCursor) -> dict[str, Any]:
-    own = {tenant: [*own.at, own.deficit, int(own.is_held)] for tenant, own in cursor.own.items()}
+    own = {tenant: [*own.at, own.deficit, int(own.is_held_back)] for tenant, own in cursor.own.items()}
     return {"at": cursor.at, "own": own, **_write_rest(cursor)}
 
 
 def _write_closely(cursor: ClassCursor, priority: Priority) -> dict[str, Any]:
     """Without what the keys of a class and tenant begin with. Not as `own`: it must not be read as what it is not."""
     near = {
-        tenant: [own.at.bucket - cursor.at.bucket, _cut(own.at.key, priority, tenant), own.deficit, int(own.is_held)]
-        for tenant, own in cursor.own.items()
+        tenant: [at.bucket - cursor.at.bucket, _cut(at.key, priority, tenant), deficit, int(is_held_back)]
+        for tenant, (at, deficit, is_held_back) in cursor.own.items()
     }
     return {"at": cursor.at, "near": near, **_write_rest(cursor)}
 
@@ -191,13 +191,13 @@ def _read(written: dict[str, Any], priority: Priority) -> ClassCursor:
     at = Position(*written["at"])
     if "near" in written:
         own = {
-            tenant: OwnCursor(Position(at.bucket + bucket, _whole(key, priority, tenant)), deficit, bool(is_held))
-            for tenant, (bucket, key, deficit, is_held) in written["near"].items()
+            tenant: OwnCursor(Position(at.bucket + bucket, _whole(key, priority, tenant)), deficit, bool(is_held_back))
+            for tenant, (bucket, key, deficit, is_held_back) in written["near"].items()
         }
     else:
         own = {
-            tenant: OwnCursor(Position(bucket, key), deficit, bool(is_held))
-            for tenant, (bucket, key, deficit, is_held) in written["own"].items()
+            tenant: OwnCursor(Position(bucket, key), deficit, bool(is_held_back))
+            for tenant, (bucket, key, deficit, is_held_back) in written["own"].items()
         }
     unhandled = Position(*written["unrung"]) if "unrung" in written else None
     return ClassCursor(at, own, written.get("turn", ""), unhandled)

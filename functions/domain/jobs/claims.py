@@ -1,4 +1,4 @@
-"""Who may run an attempt. The ledger applies these rules in its conditions; here they judge what a refused one found.
+"""Who may run an attempt. The ledger applies these rules in its conditions; here they decide what follows from a refused one.
 
 A write whose answer was lost would lose against itself when it is repeated: so every write carries an owner token,
 fresh for each receive of a message, and a row with the same token is the writer's own.
@@ -124,7 +124,7 @@ class Again:
     """The row changed under the claim: try it once more."""
 
 
-Verdict = Defer | Watch | Drop | Rescue | Bury | Again
+ClaimDecision = Defer | Watch | Drop | Rescue | Bury | Again
 
 
 def may_claim(row: LedgerRow | None, *, attempt: int, due_at: datetime, owner: str) -> bool:
@@ -142,7 +142,7 @@ def may_claim(row: LedgerRow | None, *, attempt: int, due_at: datetime, owner: s
     return row.state in sources(Event.CLAIM) and row.attempt <= attempt
 
 
-def judge_claim(
+def decide_claim(
     row: LedgerRow | None,
     *,
     attempt: int,
@@ -151,7 +151,7 @@ def judge_claim(
     now: datetime,
     skew: timedelta,
     is_granted: bool = True,
-) -> Verdict:
+) -> ClaimDecision:
     """What a refused claim means for the message that carries it.
 
     is_granted: whether the retry policy grants the attempt. One that it does not only ends what has fallen silent.

@@ -21,7 +21,7 @@ from functions.domain.instants import DAY
 from functions.domain.schedules.schedule import Calendar, Roll
 
 MAX_ROLL_DAYS = 31
-"""A fire never moves further: beyond it would stand for something else."""
+"""A fire is never shifted further: beyond it would stand for something else."""
 
 HOLIDAYS_END = datetime(2101, 1, 1, tzinfo=UTC)
 """Up to which holidays are known: a schedule with a set of them has no fire from then on."""
@@ -53,7 +53,7 @@ def why_excluded(calendar: Calendar, day: date) -> str | None:
 
 @lru_cache(maxsize=5_000)
 def rolled(calendar: Calendar, day: date) -> date | None:
-    """The date itself, or the one that its fires move to; None when there is none near enough."""
+    """The date itself, or the one that its fires are shifted to; None when there is none near enough."""
     step = {Roll.BEFORE: -DAY, Roll.AFTER: DAY, Roll.SKIP: timedelta(0)}[calendar.roll]
     for _ in range(MAX_ROLL_DAYS + 1):
         if why_excluded(calendar, day) is None:

@@ -69,7 +69,7 @@ def _link(
     last_nominal = _nominal_of(None if state and state.asides else before, previous_at)
     if link is None or last_nominal is None or schedule.is_end_to_start:
         return link
-    # What has fired does not fire again because a spread, a window or a calendar now moves it behind the change.
+    # What has fired does not fire again because a spread, a window or a calendar now shifts it behind the change.
     earliest = course_of(schedule).floor(Nominal(last_nominal)) - MICROSECOND
     for fire in fires(schedule, after=max(after.changed_at, earliest)):
         if fire.nominal_at > last_nominal:

@@ -1,6 +1,6 @@
 """What becomes of the fires of a schedule that are near or overdue, and where its chain continues.
 
-Pure: the same schedule, link and time give the same plan, so that a step that is repeated decides the same fires.
+Pure: the same schedule, link and time give the same due fires, so that a step that is repeated decides the same fires.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from functions.domain.schedules.step_budget import STEPS_OF_A_TICK, Budget
 from functions.domain.wheel import Wheel
 
 MOST_MISSED = 120
-"""How many missed fires of one schedule a ring of its alarm places; more of one that fires so often that it would not
-catch up."""
+"""How many missed fires of one schedule its alarm places; more of one that would else never catch up."""
 
 MISSED_APART = SECOND
 """Missed fires are placed so far from each other: oldest first, and no herd."""
 
 MOST_FIRES = 2_000
-"""How many fires of one schedule a ring of its alarm looks at before it jumps over those that are dropped anyway."""
+"""How many fires of one schedule its alarm looks at before it jumps over those that are dropped anyway."""
 
 ALARM_MARGIN = timedelta(seconds=5)
 """How much farther than GUARD the alarm of a fire that is near already comes due: its write takes time."""
@@ -52,7 +51,7 @@ class DueFires:
     misfire_count: int = 0
 
     def extend(self, further: DueFires) -> None:
-        """Go on with a plan that was made for this one's link."""
+        """Go on with what was decided from this one's link."""
         self.kept += further.kept
         self.due_at |= further.due_at
         self.link = further.link
@@ -67,25 +66,25 @@ class DueFires:
         self.last_skip = (reason, fire_at)
 
 
-def plan(schedule: Schedule, link: Link, *, now: datetime, guard: timedelta) -> DueFires:
+def decide(schedule: Schedule, link: Link, *, now: datetime, guard: timedelta) -> DueFires:
     """Decide the fires before now + guard, oldest first, under the misfire policy.
 
-    One budget pays for all of them: where it is spent, the plan ends behind what was decided, and the next ring continues.
+    One budget pays for all of them: where it is spent, it ends behind what was decided, and the next alarm continues.
     Raises TooCostly where not even the next fire can be found, or where a limit of the processor's time has interrupted
-    a decision, or what comes before the first: such a plan would pass a fire over.
+    a decision, or what comes before the first: else a fire would be passed over.
     """
     walk = _Walk(schedule, link, now=now, guard=guard)
     if schedule.is_end_to_start:
         return walk.one_run()
     try:
-        return _planned(walk, schedule, link)
+        return _decided(walk, schedule, link)
     except TooCostly:
         if not walk.is_between_fires:
             raise
         return walk.end(next_fire(schedule, after=walk.reached, budget=Budget(STEPS_OF_A_TICK)))
 
 
-def _planned(walk: _Walk, schedule: Schedule, link: Link) -> DueFires:
+def _decided(walk: _Walk, schedule: Schedule, link: Link) -> DueFires:
     budget = walk.budget
     first = Fire(link.at, link.nominal_at, merged_count=link.merged_count)
     upcoming = chain([first], fires(schedule, after=link.at, budget=budget))
@@ -184,7 +183,7 @@ def shard_of(schedule: Schedule, wheel: Wheel, *, subshards: int = 1) -> int:
 
 
 class _Walk:
-    """Fires in their order, and what has been decided of them up to `reached`. held: a missed one, in case it is the last.
+    """Fires in their order, and what has been decided of them up to `reached`. candidate: a missed one, in case it is the last.
 
     is_between_fires: one has been decided, and no other is half decided.
     """
@@ -196,15 +195,15 @@ class _Walk:
         self._link = link
         self._index = link.index
         self._previous_at = link.previous_at
-        self._held: Fire | None = None
+        self._candidate: Fire | None = None
         self.budget = Budget(STEPS_OF_A_TICK)
         self.reached = link.at
         self.is_between_fires = False
         self._missed_count = 0
-        self._planned = DueFires()
+        self._decided = DueFires()
 
     def is_behind(self, fire: Fire) -> bool:
-        """Whether a fire is left to a later ring."""
+        """Whether a fire is left to a later alarm."""
         if fire.at - self._now >= self._guard or self._is_over:
             return True
         return self._missed_count >= MOST_MISSED and self._missed_count >= self._most_missed()
@@ -212,35 +211,35 @@ class _Walk:
     def one_run(self) -> DueFires:
         """From end to start there is never more than one fire, however late; the next depends on the end of its run."""
         link = self._link
-        self._planned.link = link
+        self._decided.link = link
         if link.at - self._now < self._guard:
-            self._planned.kept.append(link)
-            self._planned.link = replace(link, is_awaited=True)
-        return self._planned
+            self._decided.kept.append(link)
+            self._decided.link = replace(link, is_awaited=True)
+        return self._decided
 
     def decide(self, fire: Fire) -> None:
-        """Keep a fire, drop it, or hold it until the next has been seen."""
+        """Keep a fire, drop it, or keep it in mind until the next has been seen."""
         self.is_between_fires = False
         self._decide(fire)
         self.reached = fire.at
         self.is_between_fires = True
 
     def _decide(self, fire: Fire) -> None:
-        schedule, planned = self._schedule, self._planned
+        schedule, decided = self._schedule, self._decided
         if fire.merged_count:
-            planned.skip(SkipReason.MERGED, fire.at, fire.merged_count)
+            decided.skip(SkipReason.MERGED, fire.at, fire.merged_count)
         is_missed = self._is_missed(fire)
-        planned.misfire_count += is_missed
+        decided.misfire_count += is_missed
         if schedule.max_lateness is not None and fire.at < self._now - schedule.max_lateness:
-            planned.skip(SkipReason.TOO_LATE, fire.at)
+            decided.skip(SkipReason.TOO_LATE, fire.at)
         elif is_missed and schedule.misfire is Misfire.SKIP:
-            planned.skip(SkipReason.MISSED, fire.at)
+            decided.skip(SkipReason.MISSED, fire.at)
         elif is_missed and schedule.misfire is Misfire.COALESCE:
-            if self._held is not None:
-                planned.skip(SkipReason.COALESCED, self._held.at)
-            self._held = fire
+            if self._candidate is not None:
+                decided.skip(SkipReason.COALESCED, self._candidate.at)
+            self._candidate = fire
         else:
-            self._keep_held()
+            self._keep_candidate()
             if not self._is_over:
                 self._keep(fire)
 
@@ -256,16 +255,16 @@ class _Walk:
         return instant - MILLISECOND if instant > following.at else None
 
     def end(self, following: Fire | None) -> DueFires:
-        """The plan, when this is the fire that has not been decided."""
+        """The due fires, when this is the fire that has not been decided."""
         self.is_between_fires = False
-        self._keep_held()
+        self._keep_candidate()
         if following is not None and not self._is_over:
-            self._planned.link = _link(following, self._index, self._previous_at)
-        # Until the next ring, which brings newer ones.
+            self._decided.link = _link(following, self._index, self._previous_at)
+        # Until the next alarm, which brings newer ones.
         apart = min(MISSED_APART, self._guard / 2 / max(self._missed_count, 1))
-        missed = [link.at for link in self._planned.kept if link.at < self._now - MISFIRE_GRACE]
-        self._planned.due_at = {at: self._now + apart * number for number, at in enumerate(missed)}
-        return self._planned
+        missed = [link.at for link in self._decided.kept if link.at < self._now - MISFIRE_GRACE]
+        self._decided.due_at = {at: self._now + apart * number for number, at in enumerate(missed)}
+        return self._decided
 
     @property
     def _is_over(self) -> bool:
@@ -274,19 +273,19 @@ class _Walk:
     def _is_missed(self, fire: Fire) -> bool:
         return fire.at < self._now - MISFIRE_GRACE
 
-    def _keep_held(self) -> None:
-        if self._held is not None:
-            self._keep(self._held)
-            self._held = None
+    def _keep_candidate(self) -> None:
+        if self._candidate is not None:
+            self._keep(self._candidate)
+            self._candidate = None
 
     def _most_missed(self) -> int:
-        """Three times what comes due until the next ring, so that a schedule of seconds catches up too."""
-        kept = self._planned.kept
+        """Three times what comes due until the next alarm, so that a schedule of seconds catches up too."""
+        kept = self._decided.kept
         apart = (kept[-1].at - kept[0].at) / (len(kept) - 1)
         return 3 * (self._guard // apart)
 
     def _keep(self, fire: Fire) -> None:
-        self._planned.kept.append(_link(fire, self._index, self._previous_at))
+        self._decided.kept.append(_link(fire, self._index, self._previous_at))
         self._missed_count += self._is_missed(fire)
         self._index, self._previous_at = self._index + 1, fire.at
 

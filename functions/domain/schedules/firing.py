@@ -34,7 +34,7 @@ MOST_GATHERED = 100
 
 
 _Waiting = tuple[datetime, int, int, Shift]
-"""By instant, then by how many things moved it, then by nominal time."""
+"""By instant, then by how many things shifted it, then by nominal time."""
 
 
 class _Source(Protocol):
@@ -42,17 +42,17 @@ class _Source(Protocol):
 
 
 class Gathered(NamedTuple):
-    """A fire, and the nominal times that became it, the one that was moved least first."""
+    """A fire, and the nominal times that became it, the one that was shifted least first."""
 
     fire: Fire
-    moves: tuple[Shift, ...]
+    shifts: tuple[Shift, ...]
 
 
 def fires(schedule: Schedule, *, after: datetime, budget: Budget | None = None) -> Iterator[Fire]:
     """The fires after `after` (exclusive, aware), in order, each at an instant of its own; `max_runs` is not looked at.
 
     From end to start `after` is the end of the last run, or the creation, and each run is taken for one without length.
-    Nominal times of one instant are one fire: it is the fire of the one that was moved least, and counts the others.
+    Nominal times of one instant are one fire: it is the fire of the one that was shifted least, and counts the others.
     budget: pays for all of them; without one, for as many as STEPS_OF_A_WALK. Raises TooCostly where it is spent.
     """
     return (gathered.fire for gathered in gather(schedule, after=after, budget=budget))
@@ -74,7 +74,7 @@ def gather(schedule: Schedule, *, after: datetime, budget: Budget | None = None)
     since = course.looks_back_to(after)
     if schedule.start is not None:
         since = max(since, schedule.start.astimezone(UTC))
-    found = _in_order(_moves(course, partial(nominal_times, schedule, budget=budget), since=since, budget=budget))
+    found = _in_order(_shifts(course, partial(nominal_times, schedule, budget=budget), since=since, budget=budget))
     return _until_the_end(schedule, (gathered for gathered in found if gathered.fire.at > after))
 
 
@@ -126,13 +126,13 @@ def _end_to_start(schedule: Schedule, after: datetime, budget: Budget) -> Iterat
     ended_at = after
     while True:
         first = from_ms(to_ms(max(ended_at + interval, schedule.start or ended_at)))
-        moves = _moves(course, partial(steps, first, interval), since=first, budget=budget)
+        shifts = _shifts(course, partial(steps, first, interval), since=first, budget=budget)
         # A calendar must not roll it back behind the end of the run before it.
-        move = next((move for move, _ in moves if move is not None and move.at > ended_at), None)
-        if move is None:
+        shift = next((shift for shift, _ in shifts if shift is not None and shift.at > ended_at), None)
+        if shift is None:
             return
-        yield _gathered([move])
-        ended_at = move.at
+        yield _gathered([shift])
+        ended_at = shift.at
 
 
 def _until_the_end(schedule: Schedule, found: Iterator[Gathered]) -> Iterator[Gathered]:
@@ -147,10 +147,10 @@ def _until_the_end(schedule: Schedule, found: Iterator[Gathered]) -> Iterator[Ga
         raise
 
 
-def _moves(
+def _shifts(
     course: Course, source: _Source, *, since: datetime, budget: Budget
 ) -> Iterator[tuple[Shift | None, datetime]]:
-    """Each nominal time as it was moved, None for a dropped one, with the instant before which none that follow go."""
+    """Each nominal time as it was shifted, None for a dropped one, with the instant before which none that follow go."""
     end, look = course.ends_at, _steps_of_a_look(course)
     last_at, gathered_count = since, 0
     stream, year = source(since=since), 0
@@ -159,11 +159,11 @@ def _moves(
         if nominal.at.year != year:
             year = nominal.at.year
             _pay_for_holidays(course, year, budget)
-        move = course.move(nominal)
-        yield move, course.floor(nominal)
-        if move is not None:
-            gathered_count = gathered_count + 1 if move.at == last_at else 0
-            last_at = move.at
+        shift = course.shift(nominal)
+        yield shift, course.floor(nominal)
+        if shift is not None:
+            gathered_count = gathered_count + 1 if shift.at == last_at else 0
+            last_at = shift.at
             if gathered_count < MOST_GATHERED:
                 continue
         following = course.goes_on_at(nominal)
@@ -187,13 +187,13 @@ def _steps_of_a_look(course: Course) -> int:
     return sets + STEPS_OF_AN_EVENT if isinstance(course.schedule.rule, Poisson) else sets + STEPS_OF_A_LOOK_AT_HOURS
 
 
-def _in_order(moves: Iterable[tuple[Shift | None, datetime]]) -> Iterator[Gathered]:
+def _in_order(shifts: Iterable[tuple[Shift | None, datetime]]) -> Iterator[Gathered]:
     """The fires by instant: one is held back until nothing that follows can come before it, or join it."""
     waiting: list[_Waiting] = []
     numbers = count()
-    for move, floor in moves:
-        if move is not None:
-            heapq.heappush(waiting, (move.at, len(move.moved_by), next(numbers), move))
+    for shift, floor in shifts:
+        if shift is not None:
+            heapq.heappush(waiting, (shift.at, len(shift.shifted_by), next(numbers), shift))
         while waiting and waiting[0][0] < floor:
             yield _first_of(waiting)
     while waiting:
@@ -201,13 +201,13 @@ def _in_order(moves: Iterable[tuple[Shift | None, datetime]]) -> Iterator[Gather
 
 
 def _first_of(waiting: list[_Waiting]) -> Gathered:
-    moves = [heapq.heappop(waiting)[-1]]
-    while waiting and waiting[0][0] == moves[0].at:
-        moves.append(heapq.heappop(waiting)[-1])
-    return _gathered(moves)
+    shifts = [heapq.heappop(waiting)[-1]]
+    while waiting and waiting[0][0] == shifts[0].at:
+        shifts.append(heapq.heappop(waiting)[-1])
+    return _gathered(shifts)
 
 
-def _gathered(moves: Sequence[Shift]) -> Gathered:
-    move = moves[0]
-    fire = Fire(at=move.at, nominal_at=move.nominal.at, moved_by=move.moved_by, merged_count=len(moves) - 1)
-    return Gathered(fire, tuple(moves))
+def _gathered(shifts: Sequence[Shift]) -> Gathered:
+    shift = shifts[0]
+    fire = Fire(at=shift.at, nominal_at=shift.nominal.at, shifted_by=shift.shifted_by, merged_count=len(shifts) - 1)
+    return Gathered(fire, tuple(shifts))

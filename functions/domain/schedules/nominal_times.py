@@ -1,4 +1,4 @@
-"""The times that a rule names, before anything moves them."""
+"""The times that a rule names, before anything shifts them."""
 
 from __future__ import annotations
 

@@ -84,12 +84,12 @@ def explain(schedule: Schedule, fire: Fire) -> list[str]:
     """Why a fire of this schedule is not where its rule says, one sentence a reason; empty when it is."""
     if schedule.is_end_to_start:
         # When its last run ended is not known here, and not needed: its nominal time says all.
-        move = course_of(schedule).move(Nominal(fire.nominal_at))
-        moves = (move,) if move is not None else ()
+        shift = course_of(schedule).shift(Nominal(fire.nominal_at))
+        shifts = (shift,) if shift is not None else ()
     else:
         found = next(gather(schedule, after=fire.at - MICROSECOND), None)
-        moves = found.moves if found is not None and found.fire.at == fire.at else ()
-    return [text for _, text in _marks(schedule, moves)]
+        shifts = found.shifts if found is not None and found.fire.at == fire.at else ()
+    return [text for _, text in _marks(schedule, shifts)]
 
 
 def _previewed(schedule: Schedule, gathered: Gathered) -> Preview:
@@ -98,54 +98,54 @@ def _previewed(schedule: Schedule, gathered: Gathered) -> Preview:
         fire=gathered.fire,
         local=local,
         offset=local.utcoffset() or timedelta(0),
-        marks=_marks(schedule, gathered.moves),
+        marks=_marks(schedule, gathered.shifts),
     )
 
 
-def _marks(schedule: Schedule, moves: Sequence[Shift]) -> tuple[Mark, ...]:
-    """One for each thing that moved the fire, or brought others to it."""
-    reasons = {mover: [_reason(schedule, moves[0], mover)] for mover in (moves[0].moved_by if moves else ())}
-    if len(moves) > 1:
-        gatherers = [next((mover for mover in _GATHERED_FROM if mover in move.moved_by), None) for move in moves]
-        for mover, origin in _GATHERED_FROM.items():
-            number = sum(mover is gatherer for gatherer in gatherers)
+def _marks(schedule: Schedule, shifts: Sequence[Shift]) -> tuple[Mark, ...]:
+    """One for each thing that shifted the fire, or brought others to it."""
+    reasons = {shifter: [_reason(schedule, shifts[0], shifter)] for shifter in (shifts[0].shifted_by if shifts else ())}
+    if len(shifts) > 1:
+        gatherers = [next((each for each in _GATHERED_FROM if each in shift.shifted_by), None) for shift in shifts]
+        for shifter, origin in _GATHERED_FROM.items():
+            number = sum(shifter is gatherer for gatherer in gatherers)
             if number:
                 fires = f"{number} fires" if number > 1 else "1 fire"
                 fires = f"at least {MOST_GATHERED} fires" if number >= MOST_GATHERED else fires
-                reasons.setdefault(mover, []).append(f"{fires} of {origin} became this one")
-    return tuple((mover, "; ".join(texts)) for mover, texts in reasons.items())
+                reasons.setdefault(shifter, []).append(f"{fires} of {origin} became this one")
+    return tuple((shifter, "; ".join(texts)) for shifter, texts in reasons.items())
 
 
-def _reason(schedule: Schedule, move: Shift, mover: Shifter) -> str:
+def _reason(schedule: Schedule, shift: Shift, shifter: Shifter) -> str:
     zone = zone_of(schedule.timezone)
-    landed = local_of(move.landed.at, zone)
-    match mover:
+    landed = local_of(shift.landed.at, zone)
+    match shifter:
         case Shifter.GAP:
-            local = move.landed.local or landed
+            local = shift.landed.local or landed
             return f"{_clock(local)} does not exist on {local.date()} in {zone.key}: the first valid time after it"
         case Shifter.FOLD:
             first = instants_of(landed, zone, gap=Gap.NEXT_VALID, fold=Fold.FIRST)[0].at
-            which = "first" if move.landed.at == first else "second"
+            which = "first" if shift.landed.at == first else "second"
             return f"{_clock(landed)} comes twice on {landed.date()} in {zone.key}: the {which} time"
         case Shifter.CALENDAR:
-            day = (move.nominal.local or local_of(move.nominal.at, zone)).date()
+            day = (shift.nominal.local or local_of(shift.nominal.at, zone)).date()
             reason = why_excluded(schedule.calendar, day) if schedule.calendar is not None else None
             return f"moved from {day}, {reason}" if reason else f"moved from {day}"
         case Shifter.WINDOW:
             return f"moved from {landed.date()} {_clock(landed)}, outside its windows, into the next opening"
         case Shifter.SPREAD:
             return f"+{_words(spread_of(schedule))} by its spread of {_words(schedule.spread)}" + _turned(
-                schedule, move
+                schedule, shift
             )
         case Shifter.JITTER:
-            jitter = jitter_of(schedule, move.nominal.at)
-            return f"+{_words(jitter)} by its jitter of {_words(schedule.jitter)}" + _turned(schedule, move)
+            jitter = jitter_of(schedule, shift.nominal.at)
+            return f"+{_words(jitter)} by its jitter of {_words(schedule.jitter)}" + _turned(schedule, shift)
 
 
-def _turned(schedule: Schedule, move: Shift) -> str:
+def _turned(schedule: Schedule, shift: Shift) -> str:
     """For a delay that would have led out of the opening."""
-    delay = move.at - move.landed.at
-    asked = spread_of(schedule) + (jitter_of(schedule, move.nominal.at) if schedule.jitter else timedelta(0))
+    delay = shift.at - shift.landed.at
+    asked = spread_of(schedule) + (jitter_of(schedule, shift.nominal.at) if schedule.jitter else timedelta(0))
     return "" if delay == asked else f"; {_words(delay)} in all, so that it stays inside its opening"
 
 

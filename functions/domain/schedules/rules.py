@@ -1,4 +1,4 @@
-"""The rules for when: what a schedule fires by, before windows, calendar, spread and jitter move a fire."""
+"""The rules for when: what a schedule fires by, before windows, calendar, spread and jitter shift a fire."""
 
 from __future__ import annotations
 

@@ -218,13 +218,13 @@ class Schedule:
 class Fire:
     """An instant that a schedule gives.
 
-    at: when it is due. nominal_at: what its rule says, before window, calendar, spread and jitter moved it. moved_by:
+    at: when it is due. nominal_at: what its rule says, before window, calendar, spread and jitter shifted it. shifted_by:
     what did. merged_count: of how many other nominal times this is the fire too.
     """
 
     at: datetime
     nominal_at: datetime
-    moved_by: tuple[Shifter, ...] = ()
+    shifted_by: tuple[Shifter, ...] = ()
     merged_count: int = 0
 
 

@@ -25,11 +25,11 @@ _ZERO = timedelta(0)
 _MOST_ROLLED = 3 * MAX_ROLL_DAYS
 _HASHES = 1 << 64
 _TRIES = 3
-"""A gap at midnight can move a fire onto an excluded date again."""
+"""A gap at midnight can shift a fire onto an excluded date again."""
 
 
 class Shift(NamedTuple):
-    """A nominal time that becomes a fire at `at`, and what moved it there.
+    """A nominal time that becomes a fire at `at`, and what shifted it there.
 
     landed: the nominal time itself, or the one of another date in its place.
     """
@@ -37,7 +37,7 @@ class Shift(NamedTuple):
     at: datetime
     nominal: Nominal
     landed: Nominal
-    moved_by: tuple[Shifter, ...]
+    shifted_by: tuple[Shifter, ...]
 
 
 def spread_of(schedule: Schedule) -> timedelta:
@@ -58,7 +58,7 @@ def _below(duration: timedelta, key: str) -> timedelta:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What moves the fires of one schedule.
+    """What shifts the fires of one schedule.
 
     hours: None when neither windows nor a calendar say when it may fire. spread: the delay of every fire.
     """
@@ -68,28 +68,28 @@ class Course:
     hours: OpenHours | None
     spread: timedelta
 
-    def move(self, nominal: Nominal) -> Shift | None:
+    def shift(self, nominal: Nominal) -> Shift | None:
         """Where a nominal time goes; None when it is dropped."""
         if self.hours is None:
             delay, delayed_by = self._delay(nominal.at)
-            moved_by = (nominal.mover, *delayed_by) if nominal.mover else delayed_by
-            return Shift(nominal.at + delay, nominal, nominal, moved_by)
+            shifted_by = (nominal.shifter, *delayed_by) if nominal.shifter else delayed_by
+            return Shift(nominal.at + delay, nominal, nominal, shifted_by)
         landed = self._landed(nominal)
         if landed is None:
             return None
-        moved_by = (landed.mover,) if landed.mover else ()
+        shifted_by = (landed.shifter,) if landed.shifter else ()
         if landed is not nominal:
-            moved_by = (*moved_by, Shifter.CALENDAR)
+            shifted_by = (*shifted_by, Shifter.CALENDAR)
         delay, delayed_by = self._delay(nominal.at)
         end = self.hours.end_of(landed.at, limit=landed.at + delay + MILLISECOND)
         if end is not None:
             # What would lead out of the opening begins again at the fire's own place in it.
             delay %= end - landed.at
-            return Shift(landed.at + delay, nominal, landed, (*moved_by, *delayed_by) if delay else moved_by)
+            return Shift(landed.at + delay, nominal, landed, (*shifted_by, *delayed_by) if delay else shifted_by)
         opening = self.hours.next_after(landed.at) if self.schedule.mode is WindowMode.DEFER else None
         if opening is None:
             return None
-        return Shift(self._place_in(opening, nominal.at), nominal, landed, (*moved_by, Shifter.WINDOW))
+        return Shift(self._place_in(opening, nominal.at), nominal, landed, (*shifted_by, Shifter.WINDOW))
 
     def looks_back_to(self, after: datetime) -> datetime:
         """No nominal time before it becomes a fire after `after`."""
@@ -116,7 +116,7 @@ class Course:
         """An instant before which no nominal time behind this one goes."""
         if self.hours is None:
             # Only the local times of one gap share an instant: what comes behind any other is later.
-            is_last = nominal.mover is not Shifter.GAP and not self._is_poisson
+            is_last = nominal.shifter is not Shifter.GAP and not self._is_poisson
             return nominal.at + self.spread + (MICROSECOND if is_last else timedelta(0))
         calendar = self._rolling_calendar
         if calendar is None or calendar.roll is not Roll.BEFORE:
@@ -188,11 +188,11 @@ class Course:
 
     def _delay(self, nominal_at: datetime) -> tuple[timedelta, tuple[Shifter, ...]]:
         jitter = jitter_of(self.schedule, nominal_at) if self.schedule.jitter else _ZERO
-        movers = ((Shifter.SPREAD, self.spread), (Shifter.JITTER, jitter))
-        return self.spread + jitter, tuple(mover for mover, delay in movers if delay)
+        shifters = ((Shifter.SPREAD, self.spread), (Shifter.JITTER, jitter))
+        return self.spread + jitter, tuple(shifter for shifter, delay in shifters if delay)
 
     def _landed(self, nominal: Nominal) -> Nominal | None:
-        """On the date that the calendar moves it to; None when there is none."""
+        """On the date that the calendar shifts it to; None when there is none."""
         calendar = self._rolling_calendar
         if calendar is None:
             return nominal
@@ -231,7 +231,7 @@ def waited_for_opening(schedule: Schedule, *, nominal_at: datetime, at: datetime
 
 
 def course_of(schedule: Schedule) -> Course:
-    """What moves the fires of this schedule."""
+    """What shifts the fires of this schedule."""
     hours = None
     if schedule.windows or schedule.calendar is not None:
         hours = open_hours(schedule.windows, schedule.calendar, schedule.timezone)

@@ -29,7 +29,7 @@ class SkipReason(StrEnum):
     TOO_LATE = "too_late"
     """It was missed by more than max_lateness."""
     MERGED = "merged"
-    """It fell on the same instant as another: a clock change, a calendar or a window moved it there."""
+    """It fell on the same instant as another: a clock change, a calendar or a window shifted it there."""
     PAUSED = "paused"
     """The schedule was paused when it came due."""
     OVERLAP = "overlap"

@@ -38,12 +38,12 @@ class Nominal(NamedTuple):
     """A time that a rule names.
 
     at: the instant, for a local time in a gap the end of the gap. local: what the rule says, None where it speaks of
-    instants. mover: GAP or FOLD where a clock change had a say.
+    instants. shifter: GAP or FOLD where a clock change had a say.
     """
 
     at: datetime
     local: datetime | None = None
-    mover: Shifter | None = None
+    shifter: Shifter | None = None
 
 
 @lru_cache(maxsize=1)

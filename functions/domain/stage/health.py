@@ -30,7 +30,7 @@ UNSCANNED_AFTER = timedelta(minutes=3)
 """A shard has a tick each minute."""
 
 AUDIT_BEHIND_AFTER = timedelta(minutes=30)
-"""The audit is six minutes behind by design, and waits for slow queues."""
+"""The bucket audit is six minutes behind by design, and waits for slow queues."""
 
 MOST_WORST = 5
 """Shards that are listed one by one."""
@@ -61,7 +61,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardHealth:
-    """A shard. behind: tenants with a cursor of their own that are not held; held: those that are."""
+    """A shard. behind: tenants with a cursor of their own that are not held back; held: those that are."""
 
     shard: int
     scanned_at: datetime | None
@@ -91,7 +91,7 @@ class Health:
 
 
 def health_of(
-    standings: Mapping[int, ShardProgress],
+    by_shard: Mapping[int, ShardProgress],
     *,
     now: datetime,
     shards: int,
@@ -99,13 +99,13 @@ def health_of(
     audited: BucketAuditPosition | None,
     everybody: TenantPlan,
 ) -> Health:
-    """standings: of the shards that have ever been scanned. conditions, audited: None where there were none yet.
+    """by_shard: of the shards that have ever been scanned. conditions, audited: None where there were none yet.
 
     everybody: the plan that says whether all tenants are paused. What waits meanwhile is not behind.
     """
-    classes = tuple(_class_health(priority, standings, now=now) for priority in Priority)
-    unscanned = tuple(shard for shard in range(shards) if not _is_scanned(standings.get(shard), now=now))
-    each = [_shard_health(shard, standing, now=now) for shard, standing in standings.items()]
+    classes = tuple(_class_health(priority, by_shard, now=now) for priority in Priority)
+    unscanned = tuple(shard for shard in range(shards) if not _is_scanned(by_shard.get(shard), now=now))
+    each = [_shard_health(shard, progress, now=now) for shard, progress in by_shard.items()]
     is_paused = everybody.is_stage_paused
     found = {
         HealthStatus.UNKNOWN: _why_unknown(conditions, now=now),
@@ -130,22 +130,22 @@ def health_of(
     )
 
 
-def _class_health(priority: Priority, standings: Mapping[int, ShardProgress], *, now: datetime) -> ClassHealth:
-    buckets = [standing.cursors[priority].oldest_bucket for standing in standings.values()]
+def _class_health(priority: Priority, by_shard: Mapping[int, ShardProgress], *, now: datetime) -> ClassHealth:
+    buckets = [progress.cursors[priority].oldest_bucket for progress in by_shard.values()]
     oldest_at = from_seconds(min(buckets)) if buckets else None
     return ClassHealth(priority=priority, oldest_bucket_at=oldest_at, age=_age(oldest_at, now=now))
 
 
-def _shard_health(shard: int, standing: ShardProgress, *, now: datetime) -> ShardHealth:
-    oldest_at = from_seconds(oldest_bucket(standing.cursors))
-    own = [(name, cursor) for of_class in standing.cursors.values() for name, cursor in of_class.own.items()]
+def _shard_health(shard: int, progress: ShardProgress, *, now: datetime) -> ShardHealth:
+    oldest_at = from_seconds(oldest_bucket(progress.cursors))
+    own = [(name, cursor) for of_class in progress.cursors.values() for name, cursor in of_class.own.items()]
     return ShardHealth(
         shard=shard,
-        scanned_at=standing.scanned_at,
+        scanned_at=progress.scanned_at,
         oldest_bucket_at=oldest_at,
         age=_age(oldest_at, now=now),
-        behind=_names([(name, cursor) for name, cursor in own if not cursor.is_held]),
-        held=_names([(name, cursor) for name, cursor in own if cursor.is_held]),
+        behind=_names([(name, cursor) for name, cursor in own if not cursor.is_held_back]),
+        held=_names([(name, cursor) for name, cursor in own if cursor.is_held_back]),
     )
 
 
@@ -160,10 +160,10 @@ def _worst(each: Sequence[ShardHealth]) -> tuple[ShardHealth, ...]:
     return tuple(sorted(undone, key=lambda shard: (-shard.age, -shard.behind.count, shard.shard))[:MOST_WORST])
 
 
-def _is_scanned(standing: ShardProgress | None, *, now: datetime) -> bool:
-    if standing is None or standing.scanned_at is None:
+def _is_scanned(progress: ShardProgress | None, *, now: datetime) -> bool:
+    if progress is None or progress.scanned_at is None:
         return False
-    return now - standing.scanned_at <= UNSCANNED_AFTER
+    return now - progress.scanned_at <= UNSCANNED_AFTER
 
 
 def _age(oldest_at: datetime | None, *, now: datetime) -> timedelta:

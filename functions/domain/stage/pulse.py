@@ -13,10 +13,10 @@ from functions.domain.jobs.job import Priority
 
 Key = TypeVar("Key")
 
-WINDOW = 15
+PERIOD = 15
 """Whole minutes that are reported, besides the current one."""
 
-LAG_WINDOW = 5
+LAG_PERIOD = 5
 """Whole minutes over which the lag of each class is reported, besides the current one."""
 
 MOST_NAMED = 3

@@ -17,7 +17,7 @@ from functions.domain.key_lengths import DESTINATION, fits
 from functions.domain.targets.error_classes import NOT_CALLED
 from functions.domain.targets.targets import destination_of
 
-WINDOW_SECONDS = 60
+RECENT_SECONDS = 60
 """How far back calls count."""
 
 SLICE_SECONDS = 5
@@ -54,7 +54,7 @@ class Signal(StrEnum):
     UNKNOWN = "unknown"
 
 
-def health_of_failure(error_class: str, *, is_its_own: bool) -> Signal:
+def signal_of_failure(error_class: str, *, is_its_own: bool) -> Signal:
     """What a failure says. is_its_own: the destination answered, and refused just this job."""
     if error_class in UNREACHED:
         return Signal.UNKNOWN
@@ -77,10 +77,10 @@ class RecentCalls:
     in_a_row: int = 0
 
     def with_call(self, *, failed: bool, at: float) -> RecentCalls:
-        """The window after one more call. at: seconds of a monotonic clock, never less than before."""
+        """The calls after one more. at: seconds of a monotonic clock, never less than before."""
         number = int(at // SLICE_SECONDS)
-        kept = tuple(part for part in self.slices if part.number > number - WINDOW_SECONDS // SLICE_SECONDS)
-        # A row breaks off with a success, and when the destination was not called for a whole window.
+        kept = tuple(each for each in self.slices if each.number > number - RECENT_SECONDS // SLICE_SECONDS)
+        # A row breaks off with a success, and when the destination was not called for RECENT_SECONDS.
         in_a_row = (self.in_a_row if kept else 0) + 1 if failed else 0
         last = kept[-1] if kept and kept[-1].number == number else Slice(number, 0, 0)
         earlier = kept[:-1] if kept and kept[-1].number == number else kept
@@ -89,8 +89,8 @@ class RecentCalls:
     @property
     def trips(self) -> bool:
         """Whether the destination is to be left alone: half of its calls failed, or the last ones did."""
-        failures = sum(part.failures for part in self.slices)
-        calls = sum(part.calls for part in self.slices)
+        failures = sum(each.failures for each in self.slices)
+        calls = sum(each.calls for each in self.slices)
         return self.in_a_row >= MIN_FAILURES or (failures >= MIN_FAILURES and 2 * failures >= calls)
 
 

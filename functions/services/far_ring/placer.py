@@ -58,10 +58,10 @@ class Placer:
                 self.clock.sleep(_PAUSE * attempt)
             # Asked again on every attempt: a write that was far a moment ago may no longer be.
             now = self.clock.now()
-            far = [entry for entry in waiting if self._ring_of(entry[1], now=now) is Ring.FAR]
-            near = [entry for entry in waiting if self._ring_of(entry[1], now=now) is Ring.NEAR]
+            far = [each for each in waiting if self._ring_of(each[1], now=now) is Ring.FAR]
+            near = [each for each in waiting if self._ring_of(each[1], now=now) is Ring.NEAR]
             placed |= self._place_far(far) | self._place_near(near)
-            waiting = [entry for entry in waiting if _may_try_again(placed[entry[0]])]
+            waiting = [each for each in waiting if _may_try_again(placed[each[0]])]
             if not waiting:
                 break
         return [placed[index] for index in range(len(timers))]
@@ -125,30 +125,30 @@ class Placer:
             return self.wheel.place(timer.due_at, now=now)
         return ring
 
-    def _place_near(self, entries: Sequence[tuple[int, Timer]]) -> dict[int, Placement]:
-        if not entries:
+    def _place_near(self, numbered: Sequence[tuple[int, Timer]]) -> dict[int, Placement]:
+        if not numbered:
             return {}
         # By object: two timers of a batch may be equal, and each needs its own answer.
-        rejected = {id(rejection.timer): rejection for rejection in self.ready.send([timer for _, timer in entries])}
+        rejected = {id(rejection.timer): rejection for rejection in self.ready.send([timer for _, timer in numbered])}
         return {
             index: Placement(None, rejection.reason, rejection.is_permanent)
             if (rejection := rejected.get(id(timer)))
             else Placement(Ring.NEAR)
-            for index, timer in entries
+            for index, timer in numbered
         }
 
-    def _place_far(self, entries: Sequence[tuple[int, Timer]]) -> dict[int, Placement]:
-        if not entries:
+    def _place_far(self, numbered: Sequence[tuple[int, Timer]]) -> dict[int, Placement]:
+        if not numbered:
             return {}
         if self._is_skewed():
-            return {index: Placement(None, self._skew_fault(), is_permanent=True) for index, _ in entries}
-        unwritten = {id(timer) for timer in self.timers.put([timer for _, timer in entries])}
+            return {index: Placement(None, self._skew_fault(), is_permanent=True) for index, _ in numbered}
+        unwritten = {id(timer) for timer in self.timers.put([timer for _, timer in numbered])}
         finished = self.clock.now()
-        written = [entry for entry in entries if id(entry[1]) not in unwritten]
+        written = [each for each in numbered if id(each[1]) not in unwritten]
         # The answer to the write may be the first that shows how wrong this clock is: then each of them was too late.
         is_skewed = self._is_skewed()
-        late = [entry for entry in written if is_skewed or finished > self.wheel.closes_at(entry[1].wakes_at)]
-        placed = {index: Placement(None, _UNCONFIRMED) for index, _ in entries}
+        late = [each for each in written if is_skewed or finished > self.wheel.closes_at(each[1].wakes_at)]
+        placed = {index: Placement(None, _UNCONFIRMED) for index, _ in numbered}
         placed |= {index: Placement(Ring.FAR) for index, _ in written}
         # A late row may lie behind the scanner. If its message is not taken, it is not placed.
         return placed | self._place_near(late)

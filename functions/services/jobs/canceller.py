@@ -27,7 +27,7 @@ _TRIES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canceller:
-    """Cancels jobs. token: a fresh owner token. caller: who asks, for the audit."""
+    """Cancels jobs. token: a fresh owner token. caller: who asks, for the audit trail."""
 
     wheel: Wheel
     clock: Clock

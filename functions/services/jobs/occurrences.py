@@ -63,7 +63,7 @@ class Occurrences:
     journal: Journal
     token: Callable[[], str]
 
-    def admit(self, timer: Timer, occurrence: Occurrence, *, is_closed: bool = False) -> FireDecision:
+    def decide(self, timer: Timer, occurrence: Occurrence, *, is_closed: bool = False) -> FireDecision:
         """Whether an occurrence may be claimed for the first time, at its time or after.
 
         is_closed: its tenant was closed before its fire time.

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from functions.domain.far_ring.write_units import row_units
 from functions.domain.instants import format_instant
-from functions.domain.jobs.claims import MAX_RESCUES, Drop, LedgerRow, after_lease, judge_claim, lease_of, lost_attempt
+from functions.domain.jobs.claims import MAX_RESCUES, Drop, LedgerRow, after_lease, decide_claim, lease_of, lost_attempt
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import Event, State
@@ -100,7 +100,7 @@ class Settler:
         if timer.job.is_ledgered:
             answer = self.ledger.park(timer, until=until, now=now)
             if isinstance(answer, Refused):
-                follows = judge_claim(
+                follows = decide_claim(
                     answer.row, attempt=timer.attempt, due_at=timer.due_at, owner="", now=now, skew=self.wheel.skew
                 )
                 if isinstance(follows, Drop):

@@ -23,7 +23,7 @@ from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of, parse_job_id
 from functions.domain.jobs.occurrence import identity_of
-from functions.domain.schedules.due_fires import DueFires, alarm_at, link_after_run, occurrence_job, plan, shard_of
+from functions.domain.schedules.due_fires import DueFires, alarm_at, decide, link_after_run, occurrence_job, shard_of
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.shifts import waited_for_opening
 from functions.domain.schedules.slots import given_up_at, is_abandoned
@@ -42,7 +42,7 @@ MOST_AT_ONCE = 2_000
 """Fires that are placed before the advances of their schedules: what a death in between repeats."""
 
 SHARE = timedelta(seconds=2)
-"""Of the processor: what working out one chain may take. Even one that has been paused for months takes less."""
+"""Processor time that working out one chain may take. Even one that has been paused for months takes less."""
 
 _ROUNDS = 3
 _FEW = 3
@@ -73,12 +73,12 @@ class Chain:
 class _Step:
     """What becomes of one chain.
 
-    planned: over all rounds. alarm_at: None when no alarm is needed, or none is placed. is_refused: by a store, or for
+    decided: over all rounds. alarm_at: None when no alarm is needed, or none is placed. is_refused: by a store, or for
     want of time; apart: why the rules themselves do not carry it on.
     """
 
     chain: Chain
-    planned: DueFires
+    decided: DueFires
     alarm_at: datetime | None = None
     is_placed: bool = False
     is_refused: bool = False
@@ -90,7 +90,7 @@ class _Step:
 
     @property
     def awaits_a_run(self) -> bool:
-        return self.planned.link is not None and self.planned.link.is_awaited
+        return self.decided.link is not None and self.decided.link.is_awaited
 
     @property
     def is_open(self) -> bool:
@@ -188,12 +188,12 @@ class Materialiser:
 
     def _decide(self, step: _Step, ends: Mapping[str, datetime], *, now: datetime) -> Sequence[Link]:
         """The fires to place now."""
-        schedule, link = step.chain.stored.schedule, step.planned.link
+        schedule, link = step.chain.stored.schedule, step.decided.link
         if link is not None and link.is_awaited:
             ended_at = ends.get(self._run_key(step, link))
             if ended_at is None:
                 return ()
-            link = step.planned.link = link_after_run(
+            link = step.decided.link = link_after_run(
                 # For an end during a pause nothing is made up.
                 schedule,
                 link,
@@ -201,8 +201,8 @@ class Materialiser:
             )
         if link is None:
             return ()
-        further = plan(schedule, link, now=now, guard=self.wheel.guard)
-        step.planned.extend(further)
+        further = decide(schedule, link, now=now, guard=self.wheel.guard)
+        step.decided.extend(further)
         return further.kept
 
     @contextmanager
@@ -232,10 +232,10 @@ class Materialiser:
             return
         if placement.is_permanent and not (step.awaits_a_run and step.tenant in allowance.costly):
             # No repetition helps, and the chain must continue.
-            step.planned.skip(SkipReason.REFUSED, link.at)
+            step.decided.skip(SkipReason.REFUSED, link.at)
             if step.awaits_a_run:
                 # There is no run whose end could be awaited: it is taken for one without length.
-                step.planned.link = link_after_run(step.chain.stored.schedule, link, ended_at=link.at)
+                step.decided.link = link_after_run(step.chain.stored.schedule, link, ended_at=link.at)
             self.journal.event("fire_refused", schedule=step.chain.stored.key, fault=placement.fault)
             self.stops.skipped(timer, SkipReason.REFUSED)
         else:
@@ -249,14 +249,14 @@ class Materialiser:
         now = self.clock.now()
         alarms: list[tuple[_Step, ScheduleAlarm]] = []
         for number, step in enumerate(steps):
-            if step.planned.link is None:
+            if step.decided.link is None:
                 step.is_placed = True
                 continue
             if step.awaits_a_run and not allowance.covers(step, is_first=not number):
                 step.is_refused = True
                 continue
             with self._apart(step, allowance):
-                alarms.append((step, self._alarm(step, step.planned.link, now=now)))
+                alarms.append((step, self._alarm(step, step.decided.link, now=now)))
         for (step, alarm), is_safe in zip(
             alarms, self.placer.place_alarms([alarm for _, alarm in alarms]), strict=True
         ):
@@ -265,11 +265,11 @@ class Materialiser:
 
     def _record(self, step: _Step) -> Chain | None:
         """None when the chain continues without further help, or it was refused; its link, when it is behind this step."""
-        stored, planned = step.chain.stored, step.planned
+        stored, decided = step.chain.stored, step.decided
         try:
             answer = self.schedules.advance(
                 stored.key,
-                planned,
+                decided,
                 version=stored.version,
                 before=step.chain.link,
                 alarm_at=step.alarm_at,
@@ -280,10 +280,10 @@ class Materialiser:
             self.journal.event("not_recorded", schedule=stored.key, error=fault_of(error))
             return None
         if isinstance(answer, Applied):
-            if planned.misfire_count:
-                self.journal.count("misfires", planned.misfire_count)
-            if planned.skips:
-                self.journal.count("skipped", sum(planned.skips.values()))
+            if decided.misfire_count:
+                self.journal.count("misfires", decided.misfire_count)
+            if decided.skips:
+                self.journal.count("skipped", sum(decided.skips.values()))
             return None
         state = answer.state
         if state is None or state.version != stored.version or state.status is not Status.ACTIVE:
@@ -301,7 +301,7 @@ class Materialiser:
             wheel=self.wheel,
             subshards=self.subshards_of(stored.schedule.tenant),
         )
-        return Timer(job=job, due_at=step.planned.due_at.get(link.at, job.scheduled_at))
+        return Timer(job=job, due_at=step.decided.due_at.get(link.at, job.scheduled_at))
 
     def _alarm(self, step: _Step, link: Link, *, now: datetime) -> ScheduleAlarm:
         stored = step.chain.stored
@@ -325,7 +325,7 @@ class Materialiser:
 
     def _ends_of(self, steps: Sequence[_Step], *, now: datetime) -> dict[str, datetime]:
         """When the runs that are awaited came to their ends, those that have. One that nobody carries on is brought to it."""
-        links = [(step, step.planned.link) for step in steps]
+        links = [(step, step.decided.link) for step in steps]
         awaited = {
             self._run_key(step, link): (step, link) for step, link in links if link is not None and link.is_awaited
         }

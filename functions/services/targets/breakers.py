@@ -1,11 +1,11 @@
 """Whether a destination may be called, for one worker: it asks before a claim, and reports how the call went.
 
-    admission = breakers.admit(timer, lease_until=...)      # before the claim; the ledger is not touched
-    if isinstance(admission, Park):                         # same message, same attempt, at admission.until
-        place(replace(timer, due_at=admission.until))
+    decision = breakers.decide(timer, lease_until=...)      # before the claim; the ledger is not touched
+    if isinstance(decision, Park):                          # same message, same attempt, at decision.until
+        place(replace(timer, due_at=decision.until))
     ...claim...
-    breakers.note(timer, admission, outcome)                # after the call, whatever it answered
-    breakers.release(timer, admission)                      # instead, when the target was not called
+    breakers.note(timer, decision, outcome)                 # after the call, whatever it answered
+    breakers.release(timer, decision)                       # instead, when the target was not called
 
 While all is well nothing is read, written or kept. A process remembers a destination from its first failure on, asks
 for the shared row only after failures of its own, and then at most once in five seconds. So each process learns that a
@@ -32,8 +32,8 @@ from functions.domain.targets.breaker import (
     RecentCalls,
     Signal,
     guarded_destination,
-    health_of_failure,
     opened,
+    signal_of_failure,
 )
 from functions.ports.clock import Clock
 from functions.ports.ledger import Applied
@@ -80,7 +80,7 @@ class _Known:
     tenant: str
     destination: str
     lock: threading.Lock = field(default_factory=threading.Lock)
-    window: RecentCalls = field(default_factory=RecentCalls)
+    recent_calls: RecentCalls = field(default_factory=RecentCalls)
     breaker: Breaker | None = None
     read_after: float = 0.0
     write_after: float = 0.0
@@ -88,7 +88,7 @@ class _Known:
     def learn(self, breaker: Breaker | None) -> None:
         """The row as it was found. What failed before it was closed counts no more."""
         if breaker is None and self.breaker is not None:
-            self.window = RecentCalls()
+            self.recent_calls = RecentCalls()
         self.breaker = breaker
 
 
@@ -108,7 +108,7 @@ class Breakers:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
     _known: OrderedDict[tuple[str, str], _Known] = field(default_factory=OrderedDict, init=False)
 
-    def admit(self, timer: Timer, *, lease_until: datetime) -> CallDecision:
+    def decide(self, timer: Timer, *, lease_until: datetime) -> CallDecision:
         """Whether the target of a timer may be called now. lease_until: by then the call is over.
 
         Never raises. Each Go is followed by one `note` or one `release`.
@@ -118,29 +118,29 @@ class Breakers:
         if known is None:
             return Go(destination)
         with known.lock:
-            return self._admit(known, lease_until=lease_until)
+            return self._decide(known, lease_until=lease_until)
 
     def note(self, timer: Timer, go: Go, outcome: Outcome) -> None:
-        """Learn from the outcome of a call that was admitted. Never raises."""
-        health = _health_of(outcome)
-        is_new = go.probe is not None or health is Signal.FAILS
+        """Learn from the outcome of a call that might be made. Never raises."""
+        signal = _signal_of(outcome)
+        is_new = go.probe is not None or signal is Signal.FAILS
         known = self._recall(timer.job.tenant, go.destination, is_new=is_new)
         if known is None:
             return
         with known.lock:
             if go.probe is not None:
                 self._end_probe(known, go.probe, outcome)
-            elif health is not Signal.UNKNOWN:
-                self._note(known, outcome, health)
+            elif signal is not Signal.UNKNOWN:
+                self._note(known, outcome, signal)
 
     def release(self, timer: Timer, go: Go) -> None:
-        """A call that was admitted is not made: what would have been a probe is given back. Never raises."""
+        """A call that might be made is not made: what would have been a probe is given back. Never raises."""
         known = self._recall(timer.job.tenant, go.destination, is_new=True) if go.probe is not None else None
         if known is not None and go.probe is not None:
             with known.lock:
                 self._end_probe(known, go.probe, None)
 
-    def _admit(self, known: _Known, *, lease_until: datetime) -> CallDecision:
+    def _decide(self, known: _Known, *, lease_until: datetime) -> CallDecision:
         seen = known.breaker
         if seen is not None and not self._may_be_probed(seen):
             self._read(known)
@@ -173,12 +173,12 @@ class Breakers:
         until = known.breaker.parked_until(now=self.clock.now(), skew=self.skew, jitter=self.jitter())
         return Park(until, f"the breaker of {known.destination} is {known.breaker.state}")
 
-    def _note(self, known: _Known, outcome: Outcome, health: Signal) -> None:
-        is_failure = health is Signal.FAILS
-        known.window = known.window.with_call(failed=is_failure, at=self.clock.monotonic())
+    def _note(self, known: _Known, outcome: Outcome, signal: Signal) -> None:
+        is_failure = signal is Signal.FAILS
+        known.recent_calls = known.recent_calls.with_call(failed=is_failure, at=self.clock.monotonic())
         if not isinstance(outcome, Failed) or not is_failure or known.breaker is not None:
             return
-        if known.window.trips:
+        if known.recent_calls.trips:
             self._open(known, outcome)
         else:
             self._read(known)
@@ -208,11 +208,11 @@ class Breakers:
 
     def _end_probe(self, known: _Known, probe: Breaker, outcome: Outcome | None) -> None:
         """outcome: None when nothing was called."""
-        health = Signal.UNKNOWN if outcome is None else _health_of(outcome)
+        signal = Signal.UNKNOWN if outcome is None else _signal_of(outcome)
         now, owner = self.clock.now(), self.token()
-        if health is Signal.WORKS:
+        if signal is Signal.WORKS:
             self._close(known, probe)
-        elif isinstance(outcome, Failed) and health is Signal.FAILS:
+        elif isinstance(outcome, Failed) and signal is Signal.FAILS:
             breaker = probe.reopened(
                 owner=owner, now=now, error_class=outcome.error_class, retry_after=outcome.retry_after
             )
@@ -284,7 +284,7 @@ class Breakers:
         )
 
 
-def _health_of(outcome: Outcome) -> Signal:
+def _signal_of(outcome: Outcome) -> Signal:
     if isinstance(outcome, Failed):
-        return health_of_failure(outcome.error_class, is_its_own=outcome.is_its_own)
+        return signal_of_failure(outcome.error_class, is_its_own=outcome.is_its_own)
     return Signal.WORKS

@@ -37,14 +37,14 @@ class Trail:
     _lines: list[str] = field(default_factory=list[str], init=False)
     _rests_until: float = field(default=0.0, init=False)
 
-    def note(self, entry: AuditLine) -> None:
+    def note(self, line: AuditLine) -> None:
         """An action is stamped with the time of this."""
-        if isinstance(entry, Ending):
-            line = encode_ending(entry)
+        if isinstance(line, Ending):
+            encoded = encode_ending(line)
         else:
-            line = encode_action(entry, line_id=self.identity(), happened_at=self.clock.now())
+            encoded = encode_action(line, line_id=self.identity(), happened_at=self.clock.now())
         with self._lock:
-            self._lines.append(line)
+            self._lines.append(encoded)
 
     def flush(self) -> None:
         """One request where anything was noted, none otherwise. Never raises."""

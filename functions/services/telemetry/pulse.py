@@ -16,7 +16,7 @@ from functions.domain.faults import fault_of
 from functions.domain.instants import MINUTE
 from functions.domain.jobs.job import Job, Priority
 from functions.domain.stage.lag_histogram import cell_of
-from functions.domain.stage.pulse import RANKED, WINDOW, Figure, Pulse, minute_of, standing_out
+from functions.domain.stage.pulse import PERIOD, RANKED, Figure, Pulse, minute_of, standing_out
 from functions.ports.clock import Clock
 from functions.ports.recorder import Journal, PulseStore
 
@@ -110,7 +110,7 @@ class PulseTally:
     def _due(self) -> tuple[dict[datetime, _Minute], dict[datetime, dict[str, Counter[Figure]]]]:
         """Taken out of the counts; counts that would not be reported any more are dropped."""
         with self._lock:
-            now, oldest = self.clock.monotonic(), minute_of(self.clock.now()) - WINDOW * MINUTE
+            now, oldest = self.clock.monotonic(), minute_of(self.clock.now()) - PERIOD * MINUTE
             return self._written.take(self._minutes, now, since=oldest), self._named.take(
                 self._tenants, now, since=oldest
             )

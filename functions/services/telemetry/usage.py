@@ -62,7 +62,7 @@ class _Count:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class UsageTally:
     """The counts of a process, for many threads."""
 
     clock: Clock
@@ -145,7 +145,7 @@ class Tally:
             is_quiet = sum(jobs for _, jobs in self._recent) < QUIET_JOBS
             due = [
                 (place, count)
-                for place, count in sorted(self._counts.items(), key=lambda entry: entry[1].since)
+                for place, count in sorted(self._counts.items(), key=lambda counted: counted[1].since)
                 if is_quiet or count.jobs >= ENOUGH_JOBS or count.since <= old
             ][:MOST_WRITES]
             for place, _ in due:

@@ -27,7 +27,7 @@ _UNKNOWN = Tenant()
 class KnownPlans:
     """Plans by tenant, for many threads. stage_plans: the limits of the stage's plans by their names.
 
-    _read_at: None before the first read. _holds: what is read next stays as it is for now; _is_held: it does.
+    _read_at: None before the first read. _pins: what is read next stays as it is for now; _is_pinned: it does.
 
     Half a read unit each half minute in which somebody asks, however many tenants there are; all rows after a change.
     """
@@ -39,8 +39,8 @@ class KnownPlans:
     _plans: Mapping[str, TenantPlan] = field(default_factory=dict[str, TenantPlan], init=False)
     _revision: Revision = field(default_factory=Revision, init=False)
     _read_at: ReadAt | None = field(default=None, init=False)
-    _holds: bool = field(default=False, init=False)
-    _is_held: bool = field(default=False, init=False)
+    _pins: bool = field(default=False, init=False)
+    _is_pinned: bool = field(default=False, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def of(self, tenant: str) -> TenantPlan:
@@ -62,11 +62,11 @@ class KnownPlans:
         For blocks that end within seconds: KNOWN_FOR and the longest of them must be less than the minute in which a change
         takes effect.
         """
-        self._holds = True
+        self._pins = True
         try:
             yield
         finally:
-            self._holds = self._is_held = False
+            self._pins = self._is_pinned = False
 
     def id_secret(self) -> bytes:
         """The secret of the stage's job ids, which whoever asks first makes. It comes with what is read of the plans.
@@ -96,12 +96,12 @@ class KnownPlans:
             with self._lock:
                 if self._is_old():
                     self._refresh()
-        self._is_held = self._holds
+        self._is_pinned = self._pins
         return self._plans
 
     def _is_old(self) -> bool:
         is_old = self._read_at is None or self._read_at.is_older_than(KNOWN_FOR, clock=self.clock)
-        return is_old and not self._is_held
+        return is_old and not self._is_pinned
 
     def _refresh(self) -> None:
         read_at = ReadAt.now(self.clock)
