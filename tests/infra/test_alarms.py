@@ -132,7 +132,7 @@ def a_schedule_takes_too_much(watched: Watched) -> None:
         lambda: watched.stage.call("PUT", "/v1/schedules/nightly", definition, query={"tenant": "acme"}),
     )
     with watched.patch.context() as patched:
-        patched.setattr(materialising, "plan", too_costly)
+        patched.setattr(materialising, "decide", too_costly)
         watched.stage.travel(8 * MINUTE)
         for _ in range(3):
             watched.next_minute()

@@ -167,7 +167,7 @@ def audits_by_the_time_of_writing(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     audit_page = sweep._Audit._audit_page
 
     def audit_late_rows(audit: Any, timers: Any) -> None:
-        written_at, wheel = audit._sweeper.timers.port.written, audit._sweeper.wheel
+        written_at, wheel = audit.sweeper.timers.port.written, audit.sweeper.wheel
         keys = [timer_key(timer.job, due_at=timer.due_at) for timer in timers]
         late = [
             timer for timer, key in zip(timers, keys, strict=True) if written_at[key] > wheel.closes_at(timer.due_at)

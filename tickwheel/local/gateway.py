@@ -16,6 +16,8 @@ of whatever they do, those included that are about to start in its place.
 
 It throttles DynamoDB on request (throttling.py), and stops recursive loops of functions (recursion.py).
 
+It lets queries of Athena read thousands of small files (athena.py).
+
 With `--lifeline` it ends when its standard input does. The kernel closes that pipe when the parent dies, however it
 dies, so no cloud and no Lambda outlives a demo, benchmark or test that was killed.
 """
@@ -32,7 +34,7 @@ import ministack.app as ministack
 from ministack.core import iam_actions, lambda_runtime
 from ministack.core.concurrency import esm_wake
 
-from tickwheel.local import recursion
+from tickwheel.local import athena, recursion
 from tickwheel.local.throttling import Throttling
 
 _TLS = (b"x-forwarded-proto", b"https")
@@ -52,6 +54,7 @@ def main() -> None:
     # Every Lambda unpacks a layer of its own: what it compiled would never be read again, only deleted.
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     sys.argv = sys.argv[:1]  # ministack reads the arguments too
+    athena.install()
     recursion.install()
     ministack.app = Throttling(_behind_tls(recursion.hearing_traces(ministack.app)))  # pyright: ignore[reportAttributeAccessIssue]
     iam_actions.extract_iam_action = _as_aws_names_it(iam_actions.extract_iam_action)
