@@ -228,7 +228,7 @@ def gives_nothing_back(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
 
 
 class _HealsWhateverGoesOn(Healer):
-    def _is_broken(self, key: str, state: ScheduleState, cursors: Any) -> bool:
+    def is_broken(self, key: str, state: ScheduleState, cursors: Any) -> bool:
         return True
 
 
