@@ -133,7 +133,7 @@ READ = {
     "rate row": lambda item: adapter("dynamodb.rates", "dynamodb_rates")._timetable(item),
     "pulse row": lambda item: adapter("dynamodb.pulses", "dynamodb_pulses")._pulse_of(item),
     "usage row": lambda item: adapter("dynamodb.usage", "dynamodb_usage")._usage_of(item),
-    "shard row": lambda item: adapter("dynamodb.shards", "dynamodb_shards")._standing_of(item),
+    "shard row": lambda item: adapter("dynamodb.shards", "dynamodb_shards")._progress_of(item),
 }
 
 def schedule_text(schedule):
