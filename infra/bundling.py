@@ -108,7 +108,10 @@ class CodeBundler:
 @cache
 def lambda_python() -> str | None:
     """A Python of Lambda's version on this machine, or None. Only that version's bytecode is read there."""
-    command = [_uv(), "python", "find", "--no-config", "--no-project", PYTHON_VERSION]
+    try:
+        command = [_uv(), "python", "find", "--no-config", "--no-project", PYTHON_VERSION]
+    except MissingTool:  # a synthesis that bundles nothing needs none
+        return None
     environment = os.environ | {"UV_PYTHON_INSTALL_DIR": str(PYTHONS)}
     found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
     return found.stdout.strip() or None if found.returncode == 0 else None
