@@ -33,7 +33,7 @@ class Otherwise(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 sys.meta_path.insert(0, Otherwise())
 
 # What the release before calls them: today's names say what is meant.
-RENAMED = {"Action": "OperationKind", "Part": "DeletionStage", "rings_at": "alarm_at", "unrung": "unhandled"}
+RENAMED = {"Action": "OperationKind", "Part": "DeletionStage", "rings_at": "alarm_at", "unrung": "unhandled", "is_held": "is_held_back"}
 
 def spelled(value):
     if isinstance(value, enum.Enum):
@@ -42,7 +42,7 @@ def spelled(value):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
         return spelled({RENAMED.get(name, name): item for name, item in fields.items()})
     if hasattr(value, "_asdict"):
-        return spelled(value._asdict())
+        return spelled({RENAMED.get(name, name): item for name, item in value._asdict().items()})
     if isinstance(value, Mapping):
         spelled_out = {str(spelled(name)): spelled(item) for name, item in value.items()}
         return {name: item for name, item in spelled_out.items() if item not in (None, "", [], {})}
@@ -133,7 +133,7 @@ READ = {
     "rate row": lambda item: adapter("dynamodb.rates", "dynamodb_rates")._timetable(item),
     "pulse row": lambda item: adapter("dynamodb.pulses", "dynamodb_pulses")._pulse_of(item),
     "usage row": lambda item: adapter("dynamodb.usage", "dynamodb_usage")._usage_of(item),
-    "shard row": lambda item: adapter("dynamodb.shards", "dynamodb_shards")._progress_of(item),
+    "shard row": lambda item: reader(("_progress_of", "_standing_of"), "dynamodb.shards", "dynamodb_shards")(item),
 }
 
 def schedule_text(schedule):
