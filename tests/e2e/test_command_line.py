@@ -66,7 +66,8 @@ def test_a_schedule_is_created_shown_paused_and_deleted(
     client: Client, environment: Mapping[str, str], tmp_path: Path
 ) -> None:
     def tickwheel(*arguments: str) -> Any:
-        command = ("tickwheel", "schedule", *arguments, "--tenant", "acme", "--json")
+        # A tenant of its own: the examples of the description are asked for too, and have this id.
+        command = ("tickwheel", "schedule", *arguments, "--tenant", "typist", "--json")
         return run(*command, environment=environment, folder=tmp_path)
 
     created = tickwheel("create", "nightly", "--cron", "0 3 * * *", "--spread", "5m", "--target", "handler:echo")
@@ -76,7 +77,7 @@ def test_a_schedule_is_created_shown_paused_and_deleted(
     assert (paused["status"], paused["note"]) == ("paused", "the target moves")
     assert tickwheel("delete", "nightly")["status"] == "deleted"
     with pytest.raises(ApiProblem, match="404"):
-        client.schedules.get("nightly", tenant="acme")
+        client.schedules.get("nightly", tenant="typist")
 
 
 def test_a_file_of_schedules_is_imported_and_importing_it_again_changes_nothing(
