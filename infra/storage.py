@@ -87,7 +87,8 @@ def _table(scope: Construct, *, schema: TableSchema, retained: bool) -> dynamodb
             point_in_time_recovery_enabled=True
         ),
         deletion_protection=retained,
-        # Not as other data: a table under protection would stop the rollback of a creation that failed.
+        # Not as other data: a table under protection cannot be deleted, and would stop the rollback of a creation that failed
+        # (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/WorkingWithTables.Basics.html).
         removal_policy=cdk.RemovalPolicy.RETAIN if retained else cdk.RemovalPolicy.DESTROY,
     )
 

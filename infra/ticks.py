@@ -28,7 +28,8 @@ class MinuteTicks(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         arn = function.function.function_arn
-        # CloudFormation would cut a long name, and no pattern of the permission would be sure to match what is left.
+        # EventBridge takes 64 characters (https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutRule.html): CloudFormation
+        # would cut a long name, and no pattern of the permission would be sure to match what is left.
         prefix = f"{cdk.Stack.of(self).stack_name}-{function.name}-"
         for first in range(0, len(inputs), TARGETS_PER_RULE):
             rule = events.CfnRule(

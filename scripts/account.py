@@ -20,6 +20,9 @@ BOOTSTRAP = "/cdk-bootstrap/hnb659fds/version"
 OLDEST_BOOTSTRAP = 6
 """What the rule `CheckBootstrapVersion` of every template asks for."""
 
+CONCURRENCY_QUOTA = "L-B99A9384"
+"""Of Lambda: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
+
 _SCHEDULER = re.compile(r"Tickwheel-([a-z0-9]+)-Scheduler")
 
 _NO_CREDENTIALS = """\
@@ -86,7 +89,7 @@ def _warnings(stage: Stage) -> Iterator[str]:
         yield (
             f"{stage.name} runs up to {stage.concurrency} functions at once, and this account {quota}: jobs will be late when all are "
             "busy. Ask for more: `aws service-quotas request-service-quota-increase --service-code lambda "
-            f"--quota-code L-B99A9384 --desired-value {max(1_000, stage.concurrency)}`"
+            f"--quota-code {CONCURRENCY_QUOTA} --desired-value {max(1_000, stage.concurrency)}`"
         )
 
 

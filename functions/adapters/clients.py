@@ -163,7 +163,7 @@ def target(service: str, region: str, *, seconds: float) -> Any:
 
 @cache
 def _session() -> botocore.session.Session:
-    # Not boto3's: that imports what S3's transfers and resources need, a third of its time at a cold start.
+    # Not boto3's: at a cold start that also imports what S3's transfers and resources need.
     return botocore.session.get_session()
 
 
