@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from http import HTTPStatus
 from pathlib import Path
@@ -54,6 +54,7 @@ from functions.api.tenants.routes import TenantServices
 from functions.api.tenants.routes import routes as tenant_routes
 from functions.domain.errors import TickwheelError
 from functions.domain.faults import fault_of, places_of
+from functions.runtime.after_answer import AfterAnswer
 from functions.runtime.deadline import ANSWER_WITHIN, FLUSH_WITHIN, OutOfTime, within
 from functions.runtime.observability import logger
 from functions.runtime.settings import ApiSettings
@@ -171,27 +172,37 @@ def no_route(_: NotFoundError) -> Response[str]:
     return problem_answer(problem(HTTPStatus.NOT_FOUND, "no_such_route", "There is no such route"))
 
 
+def _in_time(flush: Callable[[], None]) -> None:
+    try:
+        with within(FLUSH_WITHIN):
+            flush()
+    except OutOfTime as error:
+        logger.error("flush_failed", extra={"error": fault_of(error)})
+
+
+counts = AfterAnswer(lambda: _in_time(wiring.write_counts))
+
+
 @logger.inject_lambda_context(correlation_id_path="requestContext.requestId")
 @without_texts
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Entry point of the Lambda function."""
-    with wiring.plans.one_revision():
-        return _answered(event, context)
+    try:
+        with wiring.plans.one_revision():
+            return _answered(event, context)
+    finally:
+        counts.answered()
 
 
 def _answered(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     left = context.get_remaining_time_in_millis() / 1_000
     try:
-        with within(min(ANSWER_WITHIN, left - FLUSH_WITHIN)):
+        with within(min(ANSWER_WITHIN, left - 2 * FLUSH_WITHIN)):
             return _bounded(app.resolve(event, context))
     except OutOfTime as error:
         return _late(error)
     finally:
-        try:
-            with within(FLUSH_WITHIN):
-                wiring.flush_to_stores()
-        except OutOfTime as error:
-            logger.error("flush_failed", extra={"error": fault_of(error)})
+        _in_time(wiring.audit.flush)
         wiring.journal.flush()
 
 

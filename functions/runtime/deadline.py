@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-ANSWER_WITHIN, FLUSH_WITHIN = 16, 3
-"""Seconds of a request, and of what is written down behind it. With the 10 s that Lambda gives a cold start
+ANSWER_WITHIN, FLUSH_WITHIN = 16, 1.5
+"""Seconds of a request, and of what is written down behind it: audit lines, and then counts. With the 10 s that Lambda gives a cold start
 (https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html) they are less than a gateway waits."""
 
 _LEAST = 0.001

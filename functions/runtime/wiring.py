@@ -119,15 +119,17 @@ class Wiring(Adapters):
         self.shards.confirm(self.wheel)
 
     def flush(self) -> None:
-        """Hand over what an invocation has collected, before it is acknowledged: audit lines, counts, and then metrics."""
-        self.flush_to_stores()
+        """Hand over what an invocation has collected, before it is acknowledged: audit lines and counts, and then metrics."""
+        self._at_once(self.audit.flush, self.tally.flush, self.pulse.flush)
         self.journal.flush()
 
-    def flush_to_stores(self) -> None:
-        """Hand over audit lines and counts."""
-        self.audit.flush()
-        self.tally.flush()
-        self.pulse.flush()
+    def write_counts(self) -> None:
+        """Hand over counts."""
+        self._at_once(self.tally.flush, self.pulse.flush)
+
+    def _at_once(self, *flushes: Callable[[], None]) -> None:
+        # Each may wait for another service, and an invocation waits for all of them.
+        self.map_side_by_side(lambda flush: flush(), flushes)
 
     def run_side_by_side(self, jobs: Sequence[Callable[[], None]]) -> None:
         """Run the jobs of a batch at the same time, and wait for all."""

@@ -322,7 +322,7 @@ def test_a_request_that_takes_too_long_is_answered_with_a_problem_in_time(
     capsys.readouterr()
     monkeypatch.setattr(api.wiring.ledger, "get", lambda key: time.sleep(60))
 
-    answer = api.handler(a_request("GET", f"/v1/jobs/{job_id}"), Context(remaining_ms=1_000 * FLUSH_WITHIN + 10))
+    answer = api.handler(a_request("GET", f"/v1/jobs/{job_id}"), Context(remaining_ms=int(2_000 * FLUSH_WITHIN) + 10))
 
     assert (answer["statusCode"], answer["headers"]["Content-Type"]) == (503, CONTENT_TYPE)
     assert json.loads(answer["body"])["code"] == "out_of_time"
