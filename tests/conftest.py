@@ -16,10 +16,11 @@ ROOT = Path(__file__).parents[1]
 
 pytest_plugins = ["tests.least_privilege.plugin"]
 
-# A developer's own account is out of reach of every test.
+# A developer's own account is out of reach of every test. The key is moto's: a session of a process keeps the first key that it
+# finds, in whichever test, and DynamoDB Local has tables of its own for each key. So no test sets another one in its process.
 os.environ.update(
-    AWS_ACCESS_KEY_ID="test",
-    AWS_SECRET_ACCESS_KEY="test",
+    AWS_ACCESS_KEY_ID="FOOBARKEY",
+    AWS_SECRET_ACCESS_KEY="FOOBARSECRET",
     AWS_DEFAULT_REGION="us-east-1",
     AWS_EC2_METADATA_DISABLED="true",
     AWS_CONFIG_FILE=os.devnull,

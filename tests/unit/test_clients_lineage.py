@@ -50,9 +50,6 @@ class Aws(LoopbackServer):
 
 @pytest.fixture
 def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
     monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "worker")
     with Aws() as aws:
         monkeypatch.setenv("AWS_ENDPOINT_URL", aws.url)

@@ -9,9 +9,7 @@ ASKED = {"FunctionName": "operations", "InvocationType": "Event", "Payload": b"{
 
 
 @pytest.fixture
-def client(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+def client():
     return boto3.client("lambda", region_name="us-east-1")
 
 
