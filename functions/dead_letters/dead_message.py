@@ -11,7 +11,18 @@ from datetime import datetime, timedelta
 
 from functions.domain.errors import Undecodable
 from functions.domain.far_ring.timer_record import decode_envelope
-from functions.domain.jobs.claims import Again, Bury, Defer, Drop, LedgerRow, Rescue, Watch, decide_claim, lost_attempt
+from functions.domain.jobs.claims import (
+    Again,
+    Bury,
+    Defer,
+    Drop,
+    LedgerRow,
+    Rescue,
+    Watch,
+    decide_claim,
+    has_worn_out,
+    lost_attempt,
+)
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.targets.error_classes import WORKER_DIED
@@ -62,7 +73,7 @@ class DeadMessageHandler:
             return True
         failure, owner = Failed(error, WORKER_DIED), self.token()
         if not job.is_ledgered:
-            return self.ends.bury(timer, failure, row=None, owner=owner, dead_at=dead_at)
+            return self._bury_without_a_row(timer, failure, owner=owner, dead_at=dead_at)
         for _ in range(_TRIES):
             now = self.clock.now()
             row = self.ledger.get(job.key)
@@ -87,6 +98,13 @@ class DeadMessageHandler:
                     if self.ends.bury(timer, failure, row=row, owner=owner, dead_at=dead_at):
                         return True
         return False
+
+    def _bury_without_a_row(self, timer: Timer, failure: Failed, *, owner: str, dead_at: datetime) -> bool:
+        if has_worn_out(self.ledger.starts_of(timer)):
+            return self.ends.bury(timer, failure, row=None, owner=owner, dead_at=dead_at)
+        # Hardly any of its receives came to a worker.
+        self._requeue(timer)
+        return True
 
     def _revive(self, timer: Timer, row: LedgerRow | None, *, now: datetime) -> None:
         """This message may be all that is left of its job."""

@@ -71,6 +71,14 @@ class Ledger(Protocol):
         """Take an attempt from a worker whose lease is over, if the row is still the one that was seen."""
         ...
 
+    def note_start(self, timer: Timer, *, now: datetime) -> None:
+        """Count a start of an attempt that has no row: what is left of it, when its worker dies."""
+        ...
+
+    def starts_of(self, timer: Timer) -> int:
+        """How many starts of an attempt that has no row were noted."""
+        ...
+
     def attempt(self, timer: Timer, event: Event, *, owner: str, now: datetime) -> Applied | Refused:
         """End an at_most_once job by its start (ATTEMPT) or without one (LAPSE), if it has never been started."""
         ...

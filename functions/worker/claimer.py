@@ -41,6 +41,9 @@ class Claimer:
         claim = Claim(owner=self.token(), fence=0, lease_until=lease_of(timer.job.timeout, now=now))
         match timer.job.delivery:
             case Delivery.AT_LEAST_ONCE:
+                if message.receive_count > 1:
+                    # Its queue counts receives, and many of those may never have come to a worker.
+                    self.ledger.note_start(timer, now=now)
                 return claim
             case Delivery.AT_MOST_ONCE:
                 return claim if self._start_once(timer, claim, now=now) else None
@@ -53,7 +56,7 @@ class Claimer:
             # A fresh message: returning this one would count a receive, and ten make a dead letter of a healthy job.
             self.settler.place(timer)
             return None
-        # Without a ledger only the receive count ends a job that kills its workers. Spread, so that what was returned
+        # Without a row a fresh message would begin its count of receives anew. Spread, so that what was returned
         # together does not come back together.
         self.ready.defer(message.receipt, until=now + SECOND + timer.job.timeout * self.jitter())
         return Returned("no time left")

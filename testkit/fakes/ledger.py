@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -34,6 +35,7 @@ class InMemoryLedger:
         self._dead_letters = dead_letters or InMemoryDeadLetters()
         self.rows: dict[str, LedgerRow] = {}
         self.expiry: dict[str, datetime] = {}
+        self.starts: Counter[tuple[str, int]] = Counter()
         self.put_far: Callable[[Timer], object] = _no_far_ring
 
     def register(self, job: Job, *, job_id: str, fingerprint: str, owner: str, now: datetime) -> Applied | Refused:
@@ -71,6 +73,12 @@ class InMemoryLedger:
             rescue_count=deaths_of(row, attempt=timer.attempt),
             met=met,
         )
+
+    def note_start(self, timer: Timer, *, now: datetime) -> None:
+        self.starts[timer.job.key, timer.attempt] += 1
+
+    def starts_of(self, timer: Timer) -> int:
+        return self.starts[timer.job.key, timer.attempt]
 
     def attempt(self, timer: Timer, event: Event, *, owner: str, now: datetime) -> Applied | Refused:
         row = self.rows.get(timer.job.key)

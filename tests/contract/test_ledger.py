@@ -27,6 +27,15 @@ def test_a_job_without_a_row_has_none(ledger: Ledger):
     assert ledger.get("acme#nobody") is None
 
 
+def test_starts_of_an_attempt_without_a_row_are_counted_and_are_no_row(ledger: Ledger):
+    timer = a_timer()
+    for _ in range(2):
+        ledger.note_start(timer, now=NOON)
+
+    assert (ledger.starts_of(timer), ledger.starts_of(a_next(timer)), ledger.starts_of(a_timer())) == (2, 0, 0)
+    assert ledger.get(timer.job.key) is None
+
+
 def test_a_registered_job_is_scheduled_with_its_id_and_its_fingerprint(ledger: Ledger):
     job = a_job(due_at=NOON + 5 * SECOND)
 

@@ -12,7 +12,7 @@ from tickwheel.errors import ApiProblem, InvalidRequest, Unreachable
 
 ACME = DeadLetterFilter(tenant="acme")
 ID = "d1~acme~n0p8ww00~nightly:2027-03-01T12:00:00.000Z"
-PATH = "/v1/dead-letters/d1~acme~n0p8ww00~nightly%3A2027-03-01T12%3A00%3A00.000Z"
+PATH = "/v1/dead-letters/d1~acme~n0p8ww00~nightly:2027-03-01T12:00:00.000Z"
 
 
 def dead_letter_json(letter_id: str = ID, **changes: Any) -> dict[str, Any]:

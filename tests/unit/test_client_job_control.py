@@ -13,7 +13,7 @@ from tickwheel.client.calls.jobs import Ended, Explanation, Heartbeat, Waiting
 from tickwheel.errors import ApiProblem, InvalidJob, Unreachable
 
 JOB = "j1~acme~x:y"
-PATH = "/v1/jobs/j1~acme~x%3Ay"
+PATH = "/v1/jobs/j1~acme~x:y"
 AT = datetime(2030, 1, 31, 9, tzinfo=UTC)
 WAITING = {"id": "j1~new", "tenant": "acme", "state": "scheduled", "due_at": "2030-01-31T09:00:00Z"}
 EXPLANATION = {

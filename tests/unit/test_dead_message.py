@@ -185,9 +185,37 @@ def test_a_message_whose_worker_died_is_buried_when_its_lease_is_over(world: Wor
 
 
 def test_the_dead_letter_of_an_at_least_once_job_needs_no_ledger_row(world: World):
-    assert bury(world, a_timer(delivery=Delivery.AT_LEAST_ONCE))
+    timer = a_timer(delivery=Delivery.AT_LEAST_ONCE)
+    for _ in range(MAX_RESCUES):
+        world.ledger.note_start(timer, now=NOON)
+
+    assert bury(world, timer)
     assert len(world.buried) == 1
     assert world.ledger.rows == {}
+
+
+@pytest.mark.parametrize("starts", range(MAX_RESCUES))
+def test_an_at_least_once_job_that_hardly_any_worker_began_is_placed_again_because_workers_were_throttled(
+    world: World, starts: int
+):
+    timer = a_timer(delivery=Delivery.AT_LEAST_ONCE)
+    for _ in range(starts):
+        world.ledger.note_start(timer, now=NOON)
+
+    assert bury(world, timer)
+
+    assert (world.ready.sent, world.buried) == ([timer], [])
+    world.receive_and_work()
+    assert world.journal.counts["succeeded"] == 1
+
+
+def test_the_starts_of_an_attempt_are_not_those_of_the_one_before(world: World):
+    timer = a_timer(delivery=Delivery.AT_LEAST_ONCE)
+    for _ in range(MAX_RESCUES):
+        world.ledger.note_start(timer, now=NOON)
+
+    assert bury(world, replace(timer, attempt=2))
+    assert world.buried == []
 
 
 def test_an_at_most_once_job_that_was_never_started_is_placed_again(world: World):

@@ -257,6 +257,36 @@ class TestTime:
         assert world.ready.sent == [timer]
 
 
+class TestWithoutARow:
+    def test_a_job_that_comes_for_the_first_time_writes_nothing(self, world: World):
+        timer = a_timer(delivery=Delivery.AT_LEAST_ONCE)
+
+        assert world.work(a_message(timer)) == []
+
+        assert world.ledger.starts_of(timer) == 0
+
+    def test_a_start_of_one_whose_message_was_received_before_is_noted_before_its_target_is_called(self, world: World):
+        timer = a_timer(delivery=Delivery.AT_LEAST_ONCE)
+        noted: list[int] = []
+        world.targets.answer = lambda *_: noted.append(world.ledger.starts_of(timer)) or Succeeded()
+
+        assert world.work(a_message(timer, receive_count=2)) == []
+
+        assert noted == [1]
+
+    def test_one_whose_start_cannot_be_noted_comes_back_and_is_not_called(self, world: World):
+        timer = a_timer(delivery=Delivery.AT_LEAST_ONCE)
+
+        class Unreachable(InMemoryLedger):
+            def note_start(self, timer: Timer, **_: Any) -> None:
+                raise ConnectionError
+
+        world.ledger = Unreachable(skew=world.wheel.skew, dead_letters=world.letters)
+
+        assert world.work(a_message(timer, "m1", receive_count=2)) == ["m1"]
+        assert world.calls == []
+
+
 class TestClaims:
     def test_a_live_lease_defers_the_message_and_never_acknowledges_it(self, world: World):
         timer = a_timer()

@@ -60,6 +60,15 @@ class LedgerAttempts(LedgerWrites):
             over=now - self.skew,
         )
 
+    def note_start(self, timer: Timer, *, now: datetime) -> None:
+        """One write unit. One whose answer was lost may count twice."""
+        ttl = ttl_of(now=now, due_at=timer.due_at)
+        self._apply(_starts_key(timer), update="SET x = :ttl ADD n :one", ttl=ttl, one=1)
+
+    def starts_of(self, timer: Timer) -> int:
+        """One read unit."""
+        return self.table.get({"k": _starts_key(timer)}).get("n", 0)
+
     def attempt(self, timer: Timer, event: Event, *, owner: str, now: datetime) -> Applied | Refused:
         """One write unit, and the only one of an at_most_once job."""
         return self._end_unstarted(
@@ -214,3 +223,8 @@ class LedgerAttempts(LedgerWrites):
         assert row is not None
         # Its own row needs no second write: that would move the fence that its target was given.
         return Claimed(row.fence, row.rescue_count, row.cancel_requested)
+
+
+def _starts_key(timer: Timer) -> str:
+    # No identity has a "#": it is nobody's row.
+    return f"{timer.job.key}#starts#{timer.attempt}"

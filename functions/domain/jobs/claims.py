@@ -201,6 +201,14 @@ def overdue_attempt(row: LedgerRow | None, *, now: datetime) -> int | None:
     return row.attempt + 1 if row.state is State.RETRYING else row.attempt
 
 
+def has_worn_out(starts: int) -> bool:
+    """Whether the workers of an attempt without a row have died too often. starts: of messages that had been received before.
+
+    The first start is not among them. A receive that no start follows is no death: workers were throttled.
+    """
+    return starts >= MAX_RESCUES
+
+
 def lost_attempt(timer: Timer, row: LedgerRow | None, *, now: datetime) -> Timer | None:
     """The attempt that a job waits for, made anew from another, if it should have come long ago; else None.
 

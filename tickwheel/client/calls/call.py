@@ -9,6 +9,11 @@ from tickwheel.client.fields import without_none
 
 A = TypeVar("A", bound=Answer)
 
+RAW_IN_IDS = ":+"
+"""What ids of jobs and dead letters have in a path as it is. A signature encodes the path once more
+(https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html), and signers differ in what they do with
+what is encoded already."""
+
 
 class Call(Protocol):
     """Sends a request and gives the JSON of its answer; raises ApiProblem and Unreachable."""

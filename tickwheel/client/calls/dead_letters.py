@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tickwheel.client.answers import read_answer
-from tickwheel.client.calls.call import Call, listed, pages_of
+from tickwheel.client.calls.call import RAW_IN_IDS, Call, listed, pages_of
 from tickwheel.client.dead_letters import DeadLetter, DeadLetterFilter, Matches, Part, Replay
 from tickwheel.client.fields import encode, without_none
 
@@ -88,4 +88,4 @@ class DeadLetters:
 
 
 def _path_of(letter_id: str) -> str:
-    return f"{_PATH}/{quote(letter_id, safe='')}"
+    return f"{_PATH}/{quote(letter_id, safe=RAW_IN_IDS)}"

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from tickwheel.client.answers import Answer, Wire, read_answer
+from tickwheel.client.calls.call import RAW_IN_IDS
 from tickwheel.client.fields import duration_problems, encode, instant_problems, said, without_none
 from tickwheel.errors import FieldProblem, InvalidJob
 
@@ -123,4 +124,4 @@ class JobCalls(ABC):
 
 def path_of(job_id: str) -> str:
     """The path of a job."""
-    return f"/v1/jobs/{quote(job_id, safe='')}"
+    return f"/v1/jobs/{quote(job_id, safe=RAW_IN_IDS)}"
