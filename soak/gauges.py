@@ -126,7 +126,7 @@ class Gauges:
         terminal = {f":{number}": {"S": str(state)} for number, state in enumerate(sorted(TERMINAL))}
         pages = self._pages(
             "Ledger",
-            FilterExpression=f"NOT s IN ({', '.join(terminal)})",
+            FilterExpression=f"attribute_exists(s) AND NOT s IN ({', '.join(terminal)})",
             ExpressionAttributeValues=terminal,
             ProjectionExpression="s, l, i",
         )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from functions.adapters.dynamodb.dead_letters import MARKS
+from functions.adapters.dynamodb.ledger_row import STARTS
 from functions.domain.instants import from_ms
 from functions.domain.jobs.job import Delivery
 from functions.domain.jobs.job_id import parse_job_id
@@ -26,6 +27,11 @@ class Process:
     pid: int
     function: str
     memory: int
+
+
+def rows_among(items: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Those among what the ledger's table has; the others count starts of attempts that have no row."""
+    return (item for item in items if STARTS not in item["k"]["S"])
 
 
 def row_of(item: dict[str, Any]) -> Row:

@@ -37,7 +37,7 @@ from tickwheel.local import AwsSettings, Stack, local_stack
 from tickwheel.local.checkout import find_checkout
 from tickwheel.local.state import read_running
 from verification.checker import Invariant, judge
-from verification.deployed import dead_letters_of, job_of, processes_of, row_of, text_of
+from verification.deployed import dead_letters_of, job_of, processes_of, row_of, rows_among, text_of
 from verification.episode import EpisodeResult
 from verification.faults import Fault
 from verification.history import Cancel, Fires, History, Job
@@ -311,7 +311,7 @@ class _Run:
             time.sleep(_LOOK_SECONDS)
 
     def _history(self, *, fires_until: datetime | None) -> History:
-        rows = {row.key: row for row in map(row_of, self._scan("Ledger")) if self._is_mine(row.key)}
+        rows = {row.key: row for row in map(row_of, rows_among(self._scan("Ledger"))) if self._is_mine(row.key)}
         letters = [letter for letter in dead_letters_of(self._scan("DeadLetters")) if self._is_mine(letter.key)]
         return History(
             jobs=self.jobs,

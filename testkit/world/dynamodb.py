@@ -20,7 +20,7 @@ from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
 from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks
 from functions.adapters.dynamodb.dead_letters import MARKS, DynamoDBDeadLetters
 from functions.adapters.dynamodb.ledger import DynamoDBLedger
-from functions.adapters.dynamodb.ledger_row import read_row
+from functions.adapters.dynamodb.ledger_row import STARTS, read_row
 from functions.adapters.dynamodb.operations import DynamoDBOperationStore
 from functions.adapters.dynamodb.pending import DynamoDBPendingStore
 from functions.adapters.dynamodb.permits import DynamoDBPermitStore
@@ -126,7 +126,7 @@ class Ledger(DynamoDBLedger):
 
     def __init__(self, table: WatchedTable, **given: Any) -> None:
         super().__init__(table.stored, **given)
-        self._seen = _Rows(table, name_of=lambda key: key[0], read=read_row)
+        self._seen = _Rows(table, name_of=lambda key: None if STARTS in key[0] else key[0], read=read_row)
 
     @property
     def rows(self) -> dict[str, LedgerRow]:

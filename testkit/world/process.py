@@ -117,7 +117,7 @@ class LateCall:
 
 _READS = frozenset(
     {"get", "get_many", "read", "cursors", "audited", "swept", "confirm", "sleep"}
-    | {"definitions", "page", "scan", "state", "states", "days", "read_owned", "open", "urls", "leases"},
+    | {"definitions", "page", "scan", "state", "states", "days", "read_owned", "open", "urls", "leases", "starts_of"},
 )
 IS_LOCAL = object()
 """Marks a call that is not made to a service: it cannot be repeated, fail, or be made later."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from functions.adapters.dynamodb.ledger_row import STARTS
 from functions.domain.instants import from_ms
 from functions.domain.jobs.job import Delivery
 from functions.domain.jobs.job_id import parse_job_id
@@ -40,7 +41,8 @@ def lines(deployment: Deployment) -> list[dict[str, Any]]:
 def states(deployment: Deployment, *, since: datetime = EVER) -> dict[str, State]:
     """Of every job that the ledger knows, and whose row has changed since then."""
     pages = deployment.client("dynamodb").get_paginator("scan").paginate(TableName=deployment.table("Ledger"))
-    rows = [row for page in pages for row in page["Items"] if from_ms(int(row["u"]["N"])) >= since]
+    items = (item for page in pages for item in page["Items"] if STARTS not in item["k"]["S"])
+    rows = [row for row in items if from_ms(int(row["u"]["N"])) >= since]
     return {row["k"]["S"]: State(row["s"]["S"]) for row in rows}
 
 

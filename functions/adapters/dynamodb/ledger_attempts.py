@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from functions.adapters.dynamodb.ledger_row import read_row, ttl_of
+from functions.adapters.dynamodb.ledger_row import STARTS, read_row, ttl_of
 from functions.adapters.dynamodb.ledger_writes import LedgerWrites
 from functions.domain.far_ring.timer_record import encode_timer
 from functions.domain.jobs.claims import LedgerRow, deaths_of, is_own
@@ -226,5 +226,4 @@ class LedgerAttempts(LedgerWrites):
 
 
 def _starts_key(timer: Timer) -> str:
-    # No identity has a "#": it is nobody's row.
-    return f"{timer.job.key}#starts#{timer.attempt}"
+    return f"{timer.job.key}{STARTS}{timer.attempt}"

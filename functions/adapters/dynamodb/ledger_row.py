@@ -12,6 +12,9 @@ from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import JobId
 from functions.domain.lifecycle import State
 
+STARTS = "#starts#"
+"""In the key of what counts the starts of an attempt that has no row. No identity has a "#", so it is no row's key."""
+
 
 def unchanged_since(row: LedgerRow | None) -> tuple[str, dict[str, Any]]:
     """The condition that a row is still the one that was seen, and its values."""
