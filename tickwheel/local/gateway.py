@@ -14,7 +14,8 @@ and a second is what our lag is measured against.
 It lets the process of a function die alone. ministack alone would then end all processes of that function, in the middle
 of whatever they do, those included that are about to start in its place.
 
-It throttles DynamoDB on request (throttling.py), and stops recursive loops of functions (recursion.py).
+It throttles DynamoDB on request (throttling.py), stops recursive loops of functions (recursion.py), and keeps limits of bodies,
+invocations and folders (limits.py).
 
 It lets queries of Athena read thousands of small files (athena.py).
 
@@ -34,7 +35,7 @@ import ministack.app as ministack
 from ministack.core import iam_actions, lambda_runtime
 from ministack.core.concurrency import esm_wake
 
-from tickwheel.local import athena, recursion
+from tickwheel.local import athena, limits, recursion
 from tickwheel.local.throttling import Throttling
 
 _TLS = (b"x-forwarded-proto", b"https")
@@ -56,7 +57,8 @@ def main() -> None:
     sys.argv = sys.argv[:1]  # ministack reads the arguments too
     athena.install()
     recursion.install()
-    ministack.app = Throttling(_behind_tls(recursion.hearing_traces(ministack.app)))  # pyright: ignore[reportAttributeAccessIssue]
+    limits.install()
+    ministack.app = Throttling(limits.within_body(_behind_tls(recursion.hearing_traces(ministack.app))))  # pyright: ignore[reportAttributeAccessIssue]
     iam_actions.extract_iam_action = _as_aws_names_it(iam_actions.extract_iam_action)
     lambda_runtime.Worker.invoke = _dying_alone(lambda_runtime.Worker.invoke)
     ministack.main()
