@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/$(VENV):$(NODE_BIN):$(CURDIR)/.tools/node_modules/.bin:
 export PYTHONWARNINGS ?= error::DeprecationWarning:functions
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format test calls test-fast demo up down bench verify simulate soak fuzz bootstrap deploy destroy clean pins sbom audit
+.PHONY: help setup check format test test-lambda calls test-fast demo up down bench verify simulate soak fuzz bootstrap deploy destroy clean pins sbom audit
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -49,6 +49,13 @@ format: setup ## format and fix what can be fixed
 
 test: setup ## every test, including the deployment to the local cloud
 	@pytest -n 2 --dist loadgroup
+
+test-lambda: setup ## unit and contract tests on Python 3.13, which Lambda runs, where this machine has it
+	@found="$$($(UV) python find --no-project 3.13 2>/dev/null)" || { echo "there is no Python 3.13 here: its tests were not run"; exit 0; }; \
+	$(UV) venv --quiet --allow-existing --python "$$found" .tools/lambda && \
+	$(UV) pip sync --quiet --require-hashes --python .tools/lambda/bin/python requirements.txt && \
+	$(UV) pip install --quiet --python .tools/lambda/bin/python --no-build-isolation --no-deps --editable . && \
+	.tools/lambda/bin/python -m pytest -n 2 tests/unit tests/contract
 
 calls: setup ## hear again what each function asks of AWS, and keep it in scripts/least_privilege/calls.json
 	@pytest -n 2 --dist loadgroup tests/integration tests/e2e --write-calls
