@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from infra.queue_sources import BATCH_SIZE
-from infra.stage import MAX_CONCURRENCY, PRIORITIES, STAGES, Stage
+from infra.stage import PRIORITIES, STAGES, Stage
+from infra.throughput import INVOCATIONS_OF_A_POLLER, MAX_CONCURRENCY, MOST_POLLERS
 from infra.ticks import TARGETS_PER_RULE
 from scripts.check_templates import lint, synthesise
 from scripts.synthesis import ROOT
@@ -50,8 +51,15 @@ def told_of(stage: Stage) -> dict[str, str]:
         **{name: seconds(getattr(wheel, name.lower())) for name in ("BUCKET", "LOOKAHEAD", "SKEW", "GUARD")},
         "shards": str(wheel.scan_shards),
         **{
-            f"`max_concurrency`, {priority}": str(limit)
-            for priority, limit in zip(PRIORITIES, stage.max_concurrency, strict=True)
+            f"`max_concurrency`, {priority}": f"{pollers.minimum} to {pollers.maximum:,} pollers"
+            if pollers
+            else str(limit)
+            for priority, limit, pollers in zip(PRIORITIES, stage.max_concurrency, stage.pollers, strict=True)
+        },
+        **{
+            f"`warm_throughput`, {table}": f"{warm.writes:,} writes, {warm.reads:,} reads a second" if warm else ""
+            for table in ("timers", "ledger")
+            for warm in [stage.warm_throughput.get(table)]
         },
         "`ready_capacity`": f"{stage.ready_capacity:,}",
         "worker timeout": seconds(stage.worker.timeout),
@@ -88,6 +96,14 @@ def test_a_stage_fits_into_the_quotas_of_an_account(name: str, column: int) -> N
     assert units == min(shards * PARTITION_UNITS, TABLE_UNITS)
     of_scanners, of_others = -(-shards // TARGETS_PER_RULE), 2
     assert number(QUOTAS["EventBridge, rules a bus"][column]) == of_scanners + of_others
+
+
+def test_the_page_says_how_many_pollers_fill_what_a_queue_may_have_in_flight() -> None:
+    full = IN_FLIGHT // INVOCATIONS_OF_A_POLLER // BATCH_SIZE
+    most = [pollers.maximum for stage in STAGES for pollers in stage.pollers if pollers]
+
+    assert f"More than {full:,}" in PAGE
+    assert max(most) <= full < MOST_POLLERS.stop
 
 
 def test_the_page_says_what_is_left_for_the_api() -> None:

@@ -43,6 +43,16 @@ def test_every_table_is_on_demand_recoverable_and_without_indexes(templates: Tem
         assert not {"GlobalSecondaryIndexes", "LocalSecondaryIndexes", "TableName"} & set(properties)
 
 
+def test_a_table_is_as_warm_as_its_stage_says_and_else_as_aws_begins_with(
+    any_stage: Stage, templates: Templates
+) -> None:
+    for schema in ALL_TABLES:
+        warm = any_stage.warm_throughput.get(schema.name)
+        assert table_of(schema, templates)["Properties"].get("WarmThroughput") == (
+            {"ReadUnitsPerSecond": warm.reads, "WriteUnitsPerSecond": warm.writes} if warm else None
+        )
+
+
 def test_data_survives_its_stack_everywhere_but_locally(any_stage: Stage, templates: Templates) -> None:
     kept = any_stage.name != "local"
     policies = {"AWS::DynamoDB::Table": "Retain", "AWS::S3::Bucket": "RetainExceptOnCreate"}

@@ -20,7 +20,7 @@ def cost(
     jobs_per_day: Annotated[float, typer.Option(min=0, help="Submitted jobs per day.")],
     schedules: Annotated[int, typer.Option(min=0, help="Active schedules.")] = 0,
     fires_per_schedule_day: Annotated[float, typer.Option(min=0, help="Fires per day of each schedule.")] = 1,
-    stage: Annotated[str, typer.Option(help="A stage in infra/stage.py: dev or prod.")] = "prod",
+    stage: Annotated[str, typer.Option(help="A stage in infra/stage.py: dev, prod or scale.")] = "prod",
     payload: Annotated[int, typer.Option(min=0, max=262_144, help="Stored size of a job in bytes.")] = 512,
     batch: Annotated[float, typer.Option(min=1, max=500, help="Jobs per request.")] = 25,
     far_share: Annotated[float, typer.Option(min=0, max=1, help="Share of jobs due in more than GUARD.")] = 0.8,
