@@ -81,11 +81,11 @@ fuzz: setup ## a million inputs for everything that reads what others wrote: no 
 	@python -m fuzzing
 
 bootstrap: setup ## prepare an AWS account and region for deployments, once
-	@python -m scripts.account --where $(STAGE)
+	@tickwheel doctor --stage $(STAGE) --where
 	@cdk bootstrap --context stage=$(STAGE)
 
 deploy: setup ## deploy to AWS: make deploy STAGE=dev
-	@python -m scripts.account $(STAGE)
+	@tickwheel doctor --stage $(STAGE)
 	@UV_PYTHON_INSTALL_DIR=.tools/pythons $(UV) python find --no-project 3.13 >/dev/null 2>&1 || \
 		UV_PYTHON_INSTALL_DIR=.tools/pythons $(UV) python install --no-bin --quiet 3.13 || true
 	@cdk deploy --all --context stage=$(STAGE)
