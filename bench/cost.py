@@ -156,15 +156,15 @@ class Model:
                 total += Units(units.writes * scale, units.reads * scale, units.sqs_requests * scale)
         return total
 
-    def _row(self, work: Workload) -> float:
+    def far_row(self, work: Workload) -> float:
         """Bytes of a far row: what a job's share of a page was, with another payload."""
         measured = self.measured.paths["far, at_least_once"].reads * 2 * READ_UNIT
         return measured - self.measured.payload + (work.payload if work.payload <= INLINE else 0)
 
     def _tables(self, work: Workload) -> list[Line]:
-        units, row, far = self._units(work), self._row(work), work.jobs * work.far_share
+        units, row, far = self._units(work), self.far_row(work), work.jobs * work.far_share
         larger = max(0, math.ceil(row / UNIT) - 1)
-        longer = max(0.0, row - self._row(replace(work, payload=self.measured.payload))) / READ_UNIT / 2
+        longer = max(0.0, row - self.far_row(replace(work, payload=self.measured.payload))) / READ_UNIT / 2
         ledgered = 2 if work.delivery == "exactly_once" else 0
         shards, marked = self.deployed.shards * MINUTES, work.tenants * DAYS
         processes = max(1.0, work.attempts / SECONDS / self._fill(work) * self._batch_s)
@@ -207,7 +207,7 @@ class Model:
         fires = work.fires / DAYS
         ledgered = 0 if work.delivery == "at_least_once" else work.jobs_a_day
         held = {
-            "far rows": (far * (TIMER_DAYS + work.wait_days) + fires * TIMER_DAYS, self._row(work)),
+            "far rows": (far * (TIMER_DAYS + work.wait_days) + fires * TIMER_DAYS, self.far_row(work)),
             "ledger": ((ledgered + fires) * LEDGER_DAYS, assumed.ledger_row),
             "schedules": (work.schedules, assumed.definition_row + assumed.state_row + STORED_OVERHEAD),
         }
@@ -224,7 +224,7 @@ class Model:
 
     def _queues(self, work: Workload) -> list[Line]:
         fill = self._fill(work)
-        chunks = math.ceil(fill * min(self._row(work), INLINE + UNIT) / BILLED_MESSAGE)
+        chunks = math.ceil(fill * min(self.far_row(work), INLINE + UNIT) / BILLED_MESSAGE)
         far_a_minute = (work.jobs * work.far_share + work.fires) / MINUTES / self.deployed.shards
         near, far = work.jobs * (1 - work.far_share), work.jobs * work.far_share + work.fires
         sends = near / min(FULL_BATCH, work.batch) + far / min(FULL_BATCH, max(1.0, far_a_minute))

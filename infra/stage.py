@@ -377,11 +377,11 @@ STAGES = (
             Pollers(minimum=200, maximum=1_000),
             Pollers(minimum=20, maximum=200),
         ),
-        # 50,000 submissions a second into one bucket: 512 keys meet on few of 256 partitions. 100,000 executions a second: two
-        # writes each, and keys that are spread evenly.
-        warm_throughput={
+        warm_throughput={  # docs/capacity.md counts the partitions
             "timers": WarmThroughput(reads=40_000, writes=256_000),
             "ledger": WarmThroughput(reads=40_000, writes=300_000),
+            "schedule_state": WarmThroughput(reads=40_000, writes=40_000),
+            "tenants": WarmThroughput(reads=40_000, writes=40_000),
         },
         audit_sample=0.01,
         ready_capacity=20_000_000,

@@ -129,7 +129,7 @@ def test_a_table_that_there_is_not_is_refused_by_name(setting: str) -> None:
 
 
 def test_scale_has_what_its_load_takes() -> None:
-    """100,000 executions a second, of which `normal` may be all; 50,000 submissions a second into the keys of one bucket."""
+    """100,000 executions a second, of which `normal` may be all; 50,000 submissions a second; a herd of 5 million in four minutes."""
     scale = Stage.named("scale")
     normal = scale.pollers[PRIORITIES.index("normal")]
 
@@ -137,6 +137,7 @@ def test_scale_has_what_its_load_takes() -> None:
     assert normal.maximum * MESSAGES_OF_A_POLLER >= 100_000
     assert scale.warm_throughput["ledger"].writes >= 2 * 100_000
     assert scale.warm_throughput["timers"].writes >= 50_000
+    assert scale.warm_throughput["schedule_state"].writes >= 5_000_000 / timedelta(minutes=4).total_seconds()
     assert scale.ready_capacity >= 100_000 * timedelta(minutes=3).total_seconds()
 
 

@@ -52,7 +52,7 @@ def told_of(stage: Stage) -> dict[str, str]:
         },
         **{
             f"`warm_throughput`, {table}": f"{warm.writes:,} writes, {warm.reads:,} reads a second" if warm else ""
-            for table in ("timers", "ledger")
+            for table in Stage.named("scale").warm_throughput
             for warm in [stage.warm_throughput.get(table)]
         },
         "`ready_capacity`": f"{stage.ready_capacity:,}",
