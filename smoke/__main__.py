@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from infra.stage import Stage
 from infra.stage_parts import InvalidStage
 from smoke.catalogue import CHECKS
@@ -13,6 +15,7 @@ from smoke.check import Check
 from smoke.ground import Ground
 from smoke.run import longest, run_all
 from smoke.spending import most_usd
+from tickwheel.errors import TickwheelError
 from tickwheel.local.settings import AwsSettings
 from tickwheel.local.state import read_running
 
@@ -68,7 +71,14 @@ def announcement(checks: Sequence[Check], stage: Stage) -> str:
 
 def _run(stage: Stage, checks: Sequence[Check]) -> int:
     print(announcement(checks, stage), flush=True)
-    ground = Ground(stage, _local() if stage.emulated else None)
+    try:
+        ground = Ground(stage, _local() if stage.emulated else None)
+    except (BotoCoreError, ClientError, TickwheelError) as error:
+        print(
+            f"stage {stage.name} was not found: {error}\nIs it deployed here? `make deploy STAGE={stage.name}`",
+            file=sys.stderr,
+        )
+        return 1
     try:
         run = run_all(ground, checks, lambda result: print(result, flush=True))
     finally:

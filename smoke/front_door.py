@@ -37,7 +37,7 @@ _FAULTS = 500
 def routes(ground: Ground) -> str:
     """Every route reaches the function: what it has not been given, it answers with a problem of its own."""
     with ground.http() as http:
-        signed = ground.signed_by(ground.credentials)
+        signed = ground.signed_by(ground.operator)
 
         def ask(route: Route) -> str | None:
             answer = _ask(http, route, auth=signed)
@@ -67,7 +67,7 @@ def stranger(ground: Ground) -> str:
     """A caller of the account without a policy for the API is refused, and so is a wrong secret; an operator is let in."""
     role = ground.resources.outputs["OperatorRoleArn"]
     statuses = {
-        "a wrong secret": _status(ground, Credentials(ground.credentials.access_key, "not-the-secret")),
+        "a wrong secret": _status(ground, Credentials(ground.caller.access_key, "not-the-secret")),
         "a caller without a policy": _status(ground, _session(ground, role, Policy=json.dumps(_NOTHING))),
         "an operator": _status(ground, _session(ground, role)),
     }

@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any, TypeVar
 
 import boto3
 import httpx
-from botocore.credentials import Credentials
+from botocore.credentials import AssumeRoleCredentialFetcher, Credentials, DeferredRefreshableCredentials
 from botocore.session import Session
 
+from functions.domain.tenants.access import ANYBODY
 from infra.stage import Stage
 from smoke.faults import Wrong
 from testkit.polling import NotInTime, eventually
@@ -63,11 +65,12 @@ class Ground:
         """Find the stage as it is deployed now."""
         stacks = [f"Tickwheel-{self.stage.name}-{part}" for part in ("Storage", "Scheduler")]
         self.resources = Resources(self.aws("cloudformation"), stacks)
+        self.__dict__.pop("operator", None)
         self.endpoint = Endpoint(endpoint or self.resources.outputs["ApiEndpoint"])
         self.client = Client(
             self.endpoint.url,
             region=self.region,
-            credentials=self.credentials,
+            credentials=self.operator,
             transport=self._transport(),
             timeout=_PATIENCE,
         )
@@ -88,11 +91,24 @@ class Ground:
         return self.options.get("region_name") or self._session.region_name or LOCAL_REGION
 
     @property
-    def credentials(self) -> Credentials:
-        """Of whoever runs this."""
+    def caller(self) -> Credentials:
+        """The credentials of whoever runs this."""
         if "aws_access_key_id" in self.options:
             return Credentials(self.options["aws_access_key_id"], self.options["aws_secret_access_key"])
         return default_credentials(Session())
+
+    @cached_property
+    def operator(self) -> Credentials:
+        """Credentials that may act for every tenant: where not everybody may, those of the role for it, renewed as they expire."""
+        if ANYBODY in self.stage.operators:
+            return self.caller
+        fetcher = AssumeRoleCredentialFetcher(
+            client_creator=lambda service, **keys: boto3.client(service, **{**self.options, **keys}),
+            source_credentials=self.caller,
+            role_arn=self.resources.outputs["OperatorRoleArn"],
+            extra_args={"RoleSessionName": f"smoke-{self.run}"},
+        )
+        return DeferredRefreshableCredentials(refresh_using=fetcher.fetch_credentials, method="assume-role")
 
     def aws(self, service: str) -> Any:
         """A client of the account; threads may share it."""

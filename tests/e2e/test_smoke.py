@@ -1,10 +1,12 @@
 """The short list of `make smoke`, on a stage of the local cloud: what passes in AWS passes here, or is named as not possible."""
 
+import dataclasses
 from collections.abc import Iterator
 
 import pytest
 
 from infra.stage import Stage
+from smoke import front_door
 from smoke.__main__ import chosen
 from smoke.catalogue import CHECKS
 from smoke.check import Outcome, Result
@@ -58,6 +60,16 @@ def test_what_a_run_made_is_gone(run: Run, ground: Ground) -> None:
 
     assert {tenant.status for tenant in mine} <= {"deleting", "deleted"}
     assert len(mine) >= 4
+
+
+def test_where_not_everybody_is_an_operator_it_acts_in_their_role(ground: Ground) -> None:
+    other = Ground(dataclasses.replace(ground.stage, operators=()), ground.options)
+
+    seen = front_door.stranger(other)
+
+    other.close()
+    assert other.operator.access_key != ground.caller.access_key
+    assert seen == "a caller without a policy: 403, an operator: 200"
 
 
 def test_a_disabled_event_source_is_seen(deployment: Deployment, ground: Ground) -> None:

@@ -256,6 +256,17 @@ def test_an_unknown_check_is_refused_with_those_that_there_are(capsys: pytest.Ca
     assert "there is no check 'nope': choose from account, " in capsys.readouterr().err
 
 
+def test_a_stage_that_is_not_there_is_told_with_the_command_to_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+
+    assert command.main(["--stage", "dev", "--only", "clocks"]) == 1
+
+    assert "Is it deployed here? `make deploy STAGE=dev`" in capsys.readouterr().err
+
+
 def test_names_of_checks_are_unique_and_each_is_on_the_page() -> None:
     names = [check.name for check in CHECKS]
 
