@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/$(VENV):$(NODE_BIN):$(CURDIR)/.tools/node_modules/.bin:
 export PYTHONWARNINGS ?= error::DeprecationWarning:functions
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format test calls test-fast demo up down bench verify simulate soak fuzz bootstrap deploy destroy clean pins sbom audit
+.PHONY: help setup check format test calls test-fast demo up down bench verify simulate soak fuzz bootstrap deploy smoke destroy clean pins sbom audit
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -89,6 +89,9 @@ deploy: setup ## deploy to AWS: make deploy STAGE=dev
 	@UV_PYTHON_INSTALL_DIR=.tools/pythons $(UV) python find --no-project 3.13 >/dev/null 2>&1 || \
 		UV_PYTHON_INSTALL_DIR=.tools/pythons $(UV) python install --no-bin --quiet 3.13 || true
 	@cdk deploy --all --context stage=$(STAGE)
+
+smoke: setup ## prove on its account that a deployed stage keeps its promises: make smoke STAGE=dev; says first how long and how dear
+	@python -m smoke --stage $(STAGE)
 
 destroy: setup ## remove the scheduler from AWS; the data stays. Refuses while jobs are in its queues (FORCE=1)
 	@python -m scripts.refuse_to_strand $(STAGE)

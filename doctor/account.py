@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -42,8 +43,11 @@ class Value:
 class Account:
     """Raises Unknown where an answer is missing."""
 
-    def __init__(self) -> None:
-        self._session = boto3.Session()
+    def __init__(self, **options: Any) -> None:
+        """Take the options of boto3's clients, where they are not those that it finds."""
+        # The CDK reads AWS_REGION, and boto3 does not: both have to mean the same region.
+        self._session = boto3.Session(region_name=os.environ.get("AWS_REGION"))
+        self._options = options
 
     def caller(self) -> Caller:
         """Ask AWS; without credentials or a region there is no answer."""
@@ -81,7 +85,9 @@ class Account:
             return Value(
                 self._concurrency() if quota is CONCURRENCY else self._service_quota(quota.service, quota.code)
             )
-        except (BotoCoreError, ClientError) as error:
+        except ClientError as error:
+            return Value(default, f"asking was refused with {error.response['Error']['Code']}")
+        except BotoCoreError as error:
             return Value(default, str(error))
 
     def _concurrency(self) -> float:
@@ -102,4 +108,4 @@ class Account:
                 yield found[1]
 
     def _client(self, service: str) -> Any:
-        return self._session.client(service)  # pyright: ignore[reportCallIssue, reportArgumentType]  a name that varies
+        return self._session.client(service, **self._options)  # pyright: ignore[reportCallIssue, reportArgumentType]

@@ -16,9 +16,11 @@ _LOG_IN = "log in (`aws sso login`, or AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS
 _BOOTSTRAPPING = "https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-env.html"
 
 
-def examine(stage: Stage, *, executions: float | None = None, is_only_where: bool = False) -> Diagnosis:
+def examine(
+    stage: Stage, *, executions: float | None = None, is_only_where: bool = False, account: Account | None = None
+) -> Diagnosis:
     """Ask the account of whoever calls. is_only_where: which account and region, and nothing more."""
-    account = Account()
+    account = account or Account()
     return Diagnosis(
         stage=stage.name,
         executions=executions,

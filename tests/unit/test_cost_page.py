@@ -48,6 +48,12 @@ def test_the_crossing_is_what_the_command_says() -> None:
     assert f"{priced(*SIZES[1])['cheaper_from_jobs_a_day']:,.0f} jobs a day on `prod`" in PAGE
 
 
+def test_the_first_page_says_what_an_idle_hour_costs() -> None:
+    month = priced("--jobs-per-day", "0", "--stage", "dev")["tickwheel"]["usd"]
+
+    assert f"costs {month / 720:.3f} USD on `dev`" in (DOCS.parent / "README.md").read_text()
+
+
 def test_the_picture_marks_the_crossing_of_the_page() -> None:
     picture = (DOCS / "pictures" / "cost.png").read_bytes()
 

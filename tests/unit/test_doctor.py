@@ -217,6 +217,13 @@ def test_without_credentials_nothing_is_deployed_and_the_remedy_is_said(monkeypa
     assert "aws sso login" in found["command"]
 
 
+@pytest.mark.usefixtures("aws")
+def test_the_region_is_the_one_that_the_cdk_deploys_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+
+    assert diagnosed("--where")["region"]["seen"] == "eu-west-1"
+
+
 def test_an_unknown_stage_and_what_is_no_rate_are_wrong_usage() -> None:
     assert_wrong_usage("doctor", "--stage", "nope", said="there is no stage 'nope'")
     assert_wrong_usage("doctor", "--for", "many", said="is not a rate such as 100000/s")
