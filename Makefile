@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/$(VENV):$(NODE_BIN):$(CURDIR)/.tools/node_modules/.bin:
 export PYTHONWARNINGS ?= error::DeprecationWarning:functions
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format test test-lambda calls test-fast demo up down bench verify simulate soak fuzz bootstrap deploy destroy clean pins sbom audit
+.PHONY: help setup check format test test-lambda calls test-fast demo up down bench verify simulate soak fuzz bootstrap deploy smoke destroy clean pins sbom audit
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -88,14 +88,17 @@ fuzz: setup ## a million inputs for everything that reads what others wrote: no 
 	@python -m fuzzing
 
 bootstrap: setup ## prepare an AWS account and region for deployments, once
-	@python -m scripts.account --where $(STAGE)
+	@tickwheel doctor --stage $(STAGE) --where
 	@cdk bootstrap --context stage=$(STAGE)
 
 deploy: setup ## deploy to AWS: make deploy STAGE=dev
-	@python -m scripts.account $(STAGE)
+	@tickwheel doctor --stage $(STAGE)
 	@UV_PYTHON_INSTALL_DIR=.tools/pythons $(UV) python find --no-project 3.13 >/dev/null 2>&1 || \
 		UV_PYTHON_INSTALL_DIR=.tools/pythons $(UV) python install --no-bin --quiet 3.13 || true
 	@cdk deploy --all --context stage=$(STAGE)
+
+smoke: setup ## prove on its account that a deployed stage keeps its promises: make smoke STAGE=dev; says first how long and how dear
+	@python -m smoke --stage $(STAGE)
 
 destroy: setup ## remove the scheduler from AWS; the data stays. Refuses while jobs are in its queues (FORCE=1)
 	@python -m scripts.refuse_to_strand $(STAGE)

@@ -15,6 +15,8 @@ from functions.domain.jobs.claims import LEDGER_LIFE
 MINUTES = DAYS * 24 * 60
 SECONDS = MINUTES * 60
 HOURS = DAYS * 24
+POLLS = SECONDS / 20
+"""Of a poller that receives nothing: it waits for 20 seconds each time."""
 GB = 1e9
 
 TIMER_DAYS = 14
@@ -32,6 +34,12 @@ READ_UNIT = 4_096
 AUDIT_STEP = 5_120
 """Bytes: Firehose bills a record as if it were a multiple of this."""
 AUDIT_DAYS = 400
+
+UNLIMITED_POLLERS = 2
+"""Of an event source that has nothing to do, and no maximum concurrency.
+https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html"""
+POLLS_A_SECOND = 10
+"""Of a provisioned poller, at most: the same page."""
 
 KNOWLEDGE_SECONDS = 30
 PULSE_WRITES = 6
@@ -81,7 +89,7 @@ class Model:
             self._line("EventBridge Scheduler", "invocations", work.executions, "eventbridge_schedule"),
             self._line("SQS", "sends, one message each", work.executions, "sqs_request"),
             self._line("SQS", "receives and deletes", 2 * work.attempts / fill, "sqs_request", is_assumed=True),
-            self._line("SQS", "receives of nothing", self._empty_receives(sources=1), "sqs_request", is_assumed=True),
+            self._line("SQS", "receives of nothing", UNLIMITED_POLLERS * POLLS, "sqs_request", is_assumed=True),
             self._line("DynamoDB", "writes: an idempotency record put and completed", writes, "dynamodb_write_unit"),
             self._line("DynamoDB", "storage of them", stored if writes else 0, "dynamodb_gb_month", is_assumed=True),
             self._line(
@@ -148,15 +156,15 @@ class Model:
                 total += Units(units.writes * scale, units.reads * scale, units.sqs_requests * scale)
         return total
 
-    def _row(self, work: Workload) -> float:
+    def far_row(self, work: Workload) -> float:
         """Bytes of a far row: what a job's share of a page was, with another payload."""
         measured = self.measured.paths["far, at_least_once"].reads * 2 * READ_UNIT
         return measured - self.measured.payload + (work.payload if work.payload <= INLINE else 0)
 
     def _tables(self, work: Workload) -> list[Line]:
-        units, row, far = self._units(work), self._row(work), work.jobs * work.far_share
+        units, row, far = self._units(work), self.far_row(work), work.jobs * work.far_share
         larger = max(0, math.ceil(row / UNIT) - 1)
-        longer = max(0.0, row - self._row(replace(work, payload=self.measured.payload))) / READ_UNIT / 2
+        longer = max(0.0, row - self.far_row(replace(work, payload=self.measured.payload))) / READ_UNIT / 2
         ledgered = 2 if work.delivery == "exactly_once" else 0
         shards, marked = self.deployed.shards * MINUTES, work.tenants * DAYS
         processes = max(1.0, work.attempts / SECONDS / self._fill(work) * self._batch_s)
@@ -199,7 +207,7 @@ class Model:
         fires = work.fires / DAYS
         ledgered = 0 if work.delivery == "at_least_once" else work.jobs_a_day
         held = {
-            "far rows": (far * (TIMER_DAYS + work.wait_days) + fires * TIMER_DAYS, self._row(work)),
+            "far rows": (far * (TIMER_DAYS + work.wait_days) + fires * TIMER_DAYS, self.far_row(work)),
             "ledger": ((ledgered + fires) * LEDGER_DAYS, assumed.ledger_row),
             "schedules": (work.schedules, assumed.definition_row + assumed.state_row + STORED_OVERHEAD),
         }
@@ -216,27 +224,23 @@ class Model:
 
     def _queues(self, work: Workload) -> list[Line]:
         fill = self._fill(work)
-        chunks = math.ceil(fill * min(self._row(work), INLINE + UNIT) / BILLED_MESSAGE)
+        chunks = math.ceil(fill * min(self.far_row(work), INLINE + UNIT) / BILLED_MESSAGE)
         far_a_minute = (work.jobs * work.far_share + work.fires) / MINUTES / self.deployed.shards
         near, far = work.jobs * (1 - work.far_share), work.jobs * work.far_share + work.fires
         sends = near / min(FULL_BATCH, work.batch) + far / min(FULL_BATCH, max(1.0, far_a_minute))
-        retries = work.executions * work.retries
+        sent, taken = (sends + work.executions * work.retries) * chunks, 2 * work.attempts / fill * chunks
+        deployed = self.deployed
+        idle = (
+            deployed.limited_sources * self.assumed.pollers
+            + deployed.unlimited_sources * UNLIMITED_POLLERS
+            + deployed.pollers
+        )
         return [
-            self._line("SQS", "sends", (sends + retries) * chunks, "sqs_request"),
-            self._line(
-                "SQS", "receives and deletes", 2 * work.attempts / fill * chunks, "sqs_request", is_assumed=True
-            ),
-            self._line(
-                "SQS",
-                "receives of nothing",
-                self._empty_receives(self.deployed.sources),
-                "sqs_request",
-                is_assumed=True,
-            ),
+            self._line("SQS", "sends", sent, "sqs_request"),
+            self._line("SQS", "receives and deletes", taken, "sqs_request", is_assumed=True),
+            self._line("SQS", "both, for their message groups", sent + taken, "sqs_fair_request", is_assumed=True),
+            self._line("SQS", "receives of nothing", idle * POLLS, "sqs_request", is_assumed=True),
         ]
-
-    def _empty_receives(self, sources: int) -> float:
-        return sources * self.assumed.pollers * SECONDS / 20
 
     @property
     def _batch_s(self) -> float:
@@ -248,7 +252,22 @@ class Model:
         return [
             self._line("Lambda", "requests: worker", batches, "lambda_request", is_assumed=True),
             self._line("Lambda", "GB-s: worker", batches * self._batch_s * memory, "lambda_gb_second", is_assumed=True),
+            self._starts("worker", batches * memory),
         ]
+
+    def _starts(self, functions: str, invocations: float) -> Line:
+        """Of new environments, billed since August 2025. invocations: each by the GB that its function has.
+
+        https://aws.amazon.com/blogs/compute/aws-lambda-standardizes-billing-for-init-phase/
+        """
+        seconds = invocations * self.assumed.cold * self.assumed.start_s
+        return self._line("Lambda", f"GB-s: starts, {functions}", seconds, "lambda_gb_second", is_assumed=True)
+
+    def _pollers(self, work: Workload) -> float:
+        """Provisioned, on average: those that are always there, or as many as receive what is executed."""
+        if not self.deployed.pollers:
+            return 0
+        return max(self.deployed.pollers, work.attempts / SECONDS / (self._fill(work) * POLLS_A_SECOND))
 
     def _functions(self, work: Workload) -> list[Line]:
         memory = {name: megabytes / UNIT for name, megabytes in self.deployed.memory.items()}
@@ -259,6 +278,7 @@ class Model:
         vcpu = max(memory["scanner"], 1_769 / UNIT)
         scanner = self.deployed.shards * MINUTES * assumed.tick_s * memory["scanner"] + promoted * vcpu
         ticked = MINUTES * (assumed.sweep_s * memory["sweeper"] + assumed.tick_s * memory["operations"])
+        ticks = MINUTES * (self.deployed.shards * memory["scanner"] + memory["sweeper"] + memory["operations"])
         return [
             *self._worker(work),
             self._line("Lambda", "requests: API", requests, "lambda_request"),
@@ -266,6 +286,10 @@ class Model:
             self._line("Lambda", "requests: ticks", self._ticks, "lambda_request"),
             self._line("Lambda", "GB-s: scanner", scanner, "lambda_gb_second", is_assumed=True),
             self._line("Lambda", "GB-s: sweeper, operations", ticked, "lambda_gb_second", is_assumed=True),
+            self._starts("API and ticks", requests * memory["api"] + ticks),
+            self._line(
+                "Lambda", "provisioned pollers, hours", self._pollers(work) * HOURS, "poller_hour", is_assumed=True
+            ),
         ]
 
     def _watching(self, work: Workload) -> list[Line]:

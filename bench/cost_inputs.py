@@ -70,7 +70,10 @@ def deployed_of(stage: Stage) -> Deployed:
         memory={name: getattr(stage, name).memory_mb for name in _FUNCTIONS},
         audit_sample=stage.audit_sample,
         log_days=_LOG_DAYS[stage.log_retention.name],
-        sources=2 * len(Priority),
+        # The sources of dead letters have a maximum on every stage.
+        limited_sources=sum(limit is not None for limit in stage.max_concurrency) + len(Priority),
+        unlimited_sources=sum(limit is None for limit in stage.workers),
+        pollers=sum(pollers.minimum for pollers in stage.pollers if pollers),
         metrics=len(every_metric()),
         alarm_metrics=alarm_metrics,
         composite_alarms=kinds["AWS::CloudWatch::CompositeAlarm"],

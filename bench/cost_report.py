@@ -121,5 +121,5 @@ def _bill_json(bill: Bill) -> dict[str, Any]:
     return {
         "usd": round(bill.usd, 2),
         "usd_a_million": None if bill.usd_a_million is None else round(bill.usd_a_million, 2),
-        "lines": [{**asdict(line), "usd": round(line.usd, 4)} for line in bill.lines],
+        "lines": [{**asdict(line), "usd": round(line.usd, 6)} for line in bill.lines],
     }

@@ -57,12 +57,15 @@ class Assumed:
     """What is not measured, and can be said. Durations of Lambdas in seconds, billed ones.
 
     fill: messages of a batch that a worker gets; None: as many as come within a second, one to ten. pollers: of an event
-    source that has nothing to do, which asks SQS every 20 seconds. rare: share of executions that have a value for a
-    metric that was not seen to get one: of trouble, or of what few use.
+    source that has a maximum concurrency and nothing to do, which asks SQS every 20 seconds. rare: share of executions that
+    have a value for a metric that was not seen to get one: of trouble, or of what few use. cold: share of invocations that
+    begin with a new environment, whose start takes start_s.
     """
 
     fill: float | None = None
-    pollers: int = 2
+    pollers: int = 5
+    cold: float = 0.01
+    start_s: float = 1.0
     target_s: float = 0.1
     batch_s: float = 0.03
     request_s: float = 0.02
@@ -105,14 +108,20 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class Deployed:
-    """What a stage consists of. memory: MB by function. log_days: how long lines are kept. metrics: all that it can emit."""
+    """What a stage consists of. memory: MB by function. log_days: how long lines are kept. metrics: all that it can emit.
+
+    limited_sources, unlimited_sources: event sources of SQS with a maximum concurrency, and without one. pollers: the
+    provisioned ones of all others, while there is nothing to do.
+    """
 
     name: str
     shards: int
     memory: Mapping[str, int]
     audit_sample: float
     log_days: float
-    sources: int
+    limited_sources: int
+    unlimited_sources: int
+    pollers: int
     metrics: int
     alarm_metrics: int
     composite_alarms: int

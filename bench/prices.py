@@ -30,9 +30,9 @@ def read_prices_of_one() -> Mapping[str, float]:
 
 
 def price_of_a_million(units: Units, prices: Mapping[str, float]) -> float:
-    """USD for a million jobs of so many units each: DynamoDB's requests and SQS's, nothing else."""
+    """USD for a million jobs of so many units each: DynamoDB's requests and SQS's, all of messages with a group id; nothing else."""
     return (
         units.writes * prices["dynamodb_write_unit"]
         + units.reads * prices["dynamodb_read_unit"]
-        + units.sqs_requests * prices["sqs_request"]
+        + units.sqs_requests * (prices["sqs_request"] + prices["sqs_fair_request"])
     )

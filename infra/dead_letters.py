@@ -6,7 +6,7 @@ from constructs import Construct
 
 from infra.package import Deployment, Function
 from infra.queue_sources import consume
-from infra.stage import MAX_CONCURRENCY
+from infra.throughput import MAX_CONCURRENCY
 
 
 class DeadLetters(Construct):

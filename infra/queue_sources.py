@@ -11,6 +11,7 @@ from constructs import Construct
 from infra.acknowledge import acknowledge
 from infra.package import Function
 from infra.stage import PRIORITIES
+from infra.throughput import Pollers
 
 BATCH_SIZE = 10
 
@@ -21,10 +22,11 @@ def consume(
     queues: Sequence[sqs.Queue],
     *,
     because: str,
-    max_concurrency: Sequence[int | None] = (None,) * len(PRIORITIES),
+    max_concurrency: Sequence[int | None],
+    pollers: Sequence[Pollers | None] = (None,) * len(PRIORITIES),
 ) -> None:
     """A source for the queue of each priority. because: why it needs no destination for failures."""
-    for priority, queue, limit in zip(PRIORITIES, queues, max_concurrency, strict=True):
+    for priority, queue, limit, provisioned in zip(PRIORITIES, queues, max_concurrency, pollers, strict=True):
         source = lambda_.EventSourceMapping(
             scope,
             f"From{priority.capitalize()}",
@@ -33,5 +35,10 @@ def consume(
             batch_size=BATCH_SIZE,
             report_batch_item_failures=True,
             max_concurrency=limit,
+            provisioned_poller_config=lambda_.ProvisionedPollerConfig(
+                minimum_pollers=provisioned.minimum, maximum_pollers=provisioned.maximum
+            )
+            if provisioned
+            else None,
         )
         acknowledge(source, "Serverless-LambdaEventSourceMappingDestination", because=because)

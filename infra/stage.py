@@ -21,6 +21,7 @@ from functions.domain.tenants.plan import DEFAULT_PLAN, PLAN_NAME, Limits, read_
 from functions.domain.wheel import MAX_WAIT, Wheel
 from infra.objective import Objective
 from infra.stage_parts import FunctionSize, InvalidStage, Jwt, in_seconds
+from infra.throughput import MAX_CONCURRENCY, Pollers, WarmThroughput, check_workers
 
 PRIORITIES = tuple(priority.name.lower() for priority in Priority)
 """The names of the classes 0 to 3; everything that exists once per class is in this order."""
@@ -30,9 +31,6 @@ LONGEST_NAME = 10
 
 LONGEST_VISIBILITY = timedelta(hours=12)
 """SQS's limit."""
-
-MAX_CONCURRENCY = range(2, 1_001)
-"""What SQS event source mappings take as MaximumConcurrency."""
 
 MIN_BUDGET = 1_000
 """Jobs of a class that a tick of one shard may promote into an empty queue, at least."""
@@ -61,7 +59,7 @@ _LOOPBACK = {4: ip_network("127.0.0.0/8"), 6: ip_network("::1/128")}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One environment; `max_concurrency` has one entry per priority.
+    """One environment; `max_concurrency` and `pollers` have one entry per priority.
 
     targets: patterns of what jobs may call, as `AllowedTargets` reads them; the worker's role is granted their ARNs.
     allowed_networks: CIDRs that HTTP targets may be in although they are not public. ready_capacity: jobs that a ready
@@ -71,6 +69,7 @@ class Stage:
     of keys that it was encrypted with before, which functions may still open with what was written then.
     alarm_email: who is mailed what pages and what makes a ticket; AWS asks that address for its consent.
     restored_tables: physical names of tables that take the place of the stage's own, after a restore.
+    pollers: provisioned ones of a ready queue, where the class has no max_concurrency. warm_throughput: by the names of tables.
     """
 
     name: str
@@ -99,19 +98,21 @@ class Stage:
     former_keys: tuple[str, ...] = ()
     alarm_email: str | None = None
     restored_tables: Mapping[str, str] = field(default_factory=dict, hash=False)
+    pollers: tuple[Pollers | None, ...] = (None,) * len(PRIORITIES)
+    warm_throughput: Mapping[str, WarmThroughput] = field(default_factory=dict, hash=False)
     log_level: str = "INFO"
 
     def __post_init__(self) -> None:
         """Check the sums that the protocols rest on."""
         self._check_name()
         self._check_lease()
-        self._check_concurrency()
+        check_workers(self.name, PRIORITIES, self.max_concurrency, self.pollers)
         self._check_targets()
         self._check_networks()
         self._check_plans()
         self._check_operators()
         self._check_key()
-        self._check_restored_tables()
+        self._check_tables()
         if self.ready_capacity < self.wheel.scan_shards * MIN_BUDGET:
             raise InvalidStage(
                 f"{self.name}: ready_capacity is {self.ready_capacity}: use at least {MIN_BUDGET} for each of the "
@@ -162,7 +163,15 @@ class Stage:
     def concurrency(self) -> int:
         """How many functions it may run at once, the API apart: workers, scanners, and what consumes dead letters."""
         consumers = MAX_CONCURRENCY.start * len(PRIORITIES)
-        return sum(limit or 0 for limit in self.max_concurrency) + self.wheel.scan_shards + consumers
+        return sum(limit or 0 for limit in self.workers) + self.wheel.scan_shards + consumers
+
+    @property
+    def workers(self) -> tuple[int | None, ...]:
+        """How many workers each class may have at once; None where nothing limits them."""
+        return tuple(
+            pollers.concurrency if pollers else limit
+            for pollers, limit in zip(self.pollers, self.max_concurrency, strict=True)
+        )
 
     @property
     def longest_attempt(self) -> timedelta:
@@ -210,19 +219,6 @@ class Stage:
                 f"({in_seconds(self.visibility - self.wheel.skew)}): raise DELIVERY_MARGIN or worker.timeout"
             )
 
-    def _check_concurrency(self) -> None:
-        if len(self.max_concurrency) != len(PRIORITIES):
-            raise InvalidStage(
-                f"{self.name}: max_concurrency has {len(self.max_concurrency)} entries: "
-                f"give one for each of {', '.join(PRIORITIES)}"
-            )
-        for priority, limit in zip(PRIORITIES, self.max_concurrency, strict=True):
-            if limit is not None and limit not in MAX_CONCURRENCY:
-                raise InvalidStage(
-                    f"{self.name}: max_concurrency of {priority} is {limit}: "
-                    f"use {MAX_CONCURRENCY.start} to {MAX_CONCURRENCY.stop - 1}, or None for no limit"
-                )
-
     def _check_networks(self) -> None:
         try:
             networks = parse_networks(self.allowed_networks)
@@ -265,11 +261,13 @@ class Stage:
         if len({self.customer_key, *self.former_keys}) <= len(self.former_keys):
             raise InvalidStage(f"{self.name}: former_keys has the customer_key, or one key twice: leave it out")
 
-    def _check_restored_tables(self) -> None:
+    def _check_tables(self) -> None:
         known = [schema.name for schema in ALL_TABLES]
-        for name, restored in self.restored_tables.items():
-            if name not in known:
-                raise InvalidStage(f"{self.name}: restored_tables has {name!r}: use {', '.join(known)}")
+        for setting, tables in (("restored_tables", self.restored_tables), ("warm_throughput", self.warm_throughput)):
+            for name in tables:
+                if name not in known:
+                    raise InvalidStage(f"{self.name}: {setting} has {name!r}: use {', '.join(known)}")
+        for restored in self.restored_tables.values():
             if not _TABLE_NAME.fullmatch(restored):
                 raise InvalidStage(f"{self.name}: restored_tables: {restored!r} is no name of a DynamoDB table")
 
@@ -360,5 +358,32 @@ STAGES = (
         max_concurrency=(200, 200, 300, 100),  # of an account's 1,000, the rest is for scanners and the API
         audit_sample=0.05,
         ready_capacity=2_000_000,
+    ),
+    Stage(
+        name="scale",
+        wheel=_wheel(bucket=60, lookahead=120, skew=60, guard=240, shards=512),
+        retained=True,
+        log_retention=RetentionDays.ONE_WEEK,
+        api=_size(1_769, 29),
+        scanner=_size(1_769, 60),
+        worker=_size(1_769, 120),
+        sweeper=_size(1_769, 60),
+        operations=_size(1_769, 300),
+        dead_letters=_size(512, 30),
+        max_concurrency=(None,) * len(PRIORITIES),
+        pollers=(  # `normal` alone can bring 100,000 messages a second, and all of them begin with 32,000
+            Pollers(minimum=50, maximum=200),
+            Pollers(minimum=50, maximum=300),
+            Pollers(minimum=200, maximum=1_000),
+            Pollers(minimum=20, maximum=200),
+        ),
+        warm_throughput={  # docs/capacity.md counts the partitions
+            "timers": WarmThroughput(reads=40_000, writes=256_000),
+            "ledger": WarmThroughput(reads=40_000, writes=300_000),
+            "schedule_state": WarmThroughput(reads=40_000, writes=40_000),
+            "tenants": WarmThroughput(reads=40_000, writes=40_000),
+        },
+        audit_sample=0.01,
+        ready_capacity=20_000_000,
     ),
 )

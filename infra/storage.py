@@ -39,7 +39,7 @@ class StorageStack(cdk.Stack):
             description=f"Tickwheel {stage.name}: tables, payloads and webhook keys",
             termination_protection=stage.retained,
         )
-        self._own = {schema.name: _table(self, schema=schema, retained=stage.retained) for schema in ALL_TABLES}
+        self._own = {schema.name: _table(self, schema=schema, stage=stage) for schema in ALL_TABLES}
         self.tables: Mapping[str, dynamodb.ITable] = self._own | {
             name: dynamodb.Table.from_table_name(self, f"Restored-{name}", restored)
             for name, restored in stage.restored_tables.items()
@@ -71,7 +71,8 @@ def payloads_export(stage: Stage) -> str:
     return f"Tickwheel-{stage.name}-Payloads"
 
 
-def _table(scope: Construct, *, schema: TableSchema, retained: bool) -> dynamodb.Table:
+def _table(scope: Construct, *, schema: TableSchema, stage: Stage) -> dynamodb.Table:
+    warm = stage.warm_throughput.get(schema.name)
     return dynamodb.Table(
         scope,
         "".join(word.capitalize() for word in schema.name.split("_")),
@@ -86,10 +87,13 @@ def _table(scope: Construct, *, schema: TableSchema, retained: bool) -> dynamodb
         point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
             point_in_time_recovery_enabled=True
         ),
-        deletion_protection=retained,
+        warm_throughput=dynamodb.WarmThroughput(read_units_per_second=warm.reads, write_units_per_second=warm.writes)
+        if warm
+        else None,
+        deletion_protection=stage.retained,
         # Not as other data: a table under protection cannot be deleted, and would stop the rollback of a creation that failed
         # (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/WorkingWithTables.Basics.html).
-        removal_policy=cdk.RemovalPolicy.RETAIN if retained else cdk.RemovalPolicy.DESTROY,
+        removal_policy=cdk.RemovalPolicy.RETAIN if stage.retained else cdk.RemovalPolicy.DESTROY,
     )
 
 

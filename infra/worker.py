@@ -24,6 +24,7 @@ class Worker(Construct):
             deployment.ready_queues.queues,
             # Low jobs take their share and no more: critical ones find a free function.
             max_concurrency=deployment.stage.max_concurrency,
+            pollers=deployment.stage.pollers,
             because="SQS sources have no failure destination: the redrive policy of the ready queue is theirs.",
         )
 

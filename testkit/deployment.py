@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from functions.domain.jobs.job import Priority
 from functions.domain.jobs.job_id import parse_job_id
 from testkit.builders import LOCAL_WHEEL
 from testkit.polling import eventually
+from testkit.resources import Resources
 from tickwheel.local import Stack
 from tickwheel.local.checkout import Checkout
 
@@ -166,18 +166,11 @@ class Deployment:
         return self.client("dynamodb").get_item(TableName=self.table("Timers"), Key=place).get("Item")
 
     def _physical(self, kind: str, name: str) -> str:
-        found = [
-            resource["PhysicalResourceId"]
-            for resource in self._resources
-            if resource["ResourceType"] == kind and re.fullmatch(f"{name}[0-9A-F]{{8}}", resource["LogicalResourceId"])
-        ]
-        assert len(found) == 1, f"{kind} {name}: {found}"
-        return found[0]
+        return self._resources.one(kind, name)
 
     @cached_property
-    def _resources(self) -> list[dict[str, Any]]:
-        describe = self.client("cloudformation").describe_stack_resources
-        return [found for stack in (STORAGE, SCHEDULER) for found in describe(StackName=stack)["StackResources"]]
+    def _resources(self) -> Resources:
+        return Resources(self.client("cloudformation"), (STORAGE, SCHEDULER))
 
 
 def _json_lines(lines: list[str]) -> Iterator[dict[str, Any]]:

@@ -6,16 +6,23 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-import pytest
-
 T = TypeVar("T")
 
-_PAUSE_SECONDS = 0.1
 _MOST_SHOWN = 12
 
 
-def eventually(read: Callable[[], T], holds: Callable[[T], object], *, within: float = 60, what: str) -> T:
-    """The first reading that holds. `within` (s) only bounds a failure: it is no promise about time."""
+class NotInTime(AssertionError):
+    """seen: the last reading."""
+
+    def __init__(self, message: str, *, seen: object) -> None:
+        super().__init__(message)
+        self.seen = seen
+
+
+def eventually(
+    read: Callable[[], T], holds: Callable[[T], object], *, within: float = 60, what: str, pause: float = 0.1
+) -> T:
+    """The first reading that holds. `within` (s) only bounds a failure: it is no promise about time. Raises NotInTime."""
     began = time.monotonic()
     seen: list[str] = []
     while True:
@@ -26,5 +33,6 @@ def eventually(read: Callable[[], T], holds: Callable[[T], object], *, within: f
         if not seen or not seen[-1].endswith(f" {reading!r}"):
             seen.append(f"  after {elapsed:5.1f} s: {reading!r}")
         if elapsed > within:
-            pytest.fail("\n".join([f"{what}: not within {within:g} s; seen was", *seen[-_MOST_SHOWN:]]))
-        time.sleep(_PAUSE_SECONDS)
+            shown = "\n".join([f"{what}: not within {within:g} s; seen was", *seen[-_MOST_SHOWN:]])
+            raise NotInTime(shown, seen=reading)
+        time.sleep(pause)

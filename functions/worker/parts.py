@@ -12,11 +12,5 @@ from functions.worker.preconditions import Preconditions
 from functions.worker.start import Starts
 
 PARTS: Mapping[str, type] = MappingProxyType(
-    {
-        "attempts": Attempts,
-        "claimer": Claimer,
-        "invoker": Invoker,
-        "preconditions": Preconditions,
-        "starts": Starts,
-    }
+    {"attempts": Attempts, "claimer": Claimer, "invoker": Invoker, "preconditions": Preconditions, "starts": Starts}
 )

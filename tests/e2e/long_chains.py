@@ -1,30 +1,18 @@
-"""Work whose next step is sent, again and again, by the invocation that made the one before.
-
-Lambda stops such a chain after about 16 invocations if the messages say so (tickwheel/local/recursion.py), so each of these
-is longer.
-"""
+"""Chains of more invocations than Lambda lets pass as no loop: what calls the sink of these tests."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
 
+from testkit.long_chains import ATTEMPTS, Called, begin_crowd, begin_fires, failing_job
 from tests.e2e.sink import Sink, Target
-from tests.e2e.waiting import Sent, send
+from tests.e2e.waiting import Sent
 from tickwheel.client import Client
-from tickwheel.client.jobs import NewJob, RetryPolicy, Submitted
-from tickwheel.client.schedule_parts import Every
-from tickwheel.client.schedules import NewSchedule
-
-ATTEMPTS = 20
-FIRES = 25
-CROWD = 30
+from tickwheel.client.jobs import Submitted
 
 TENANT = "long-chains"
 CAPPED = "capped"
-END_TO_START = "end-to-start"
-
-_SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
@@ -38,13 +26,9 @@ class LongChains:
 
 def begin_long_chains(client: Client, sink: Sink) -> LongChains:
     """Begins all three; they end while other tests run."""
-    fires = sink.target()
-    every = Every(interval=_SECOND, from_end=True)
-    client.schedules.put(NewSchedule(END_TO_START, tenant=TENANT, every=every, target=fires.url))
+    fires, failing, slow = sink.target(), sink.target(fails=ATTEMPTS - 1), sink.target(takes=2.0)
+    begin_fires(client, Called(fires.url), tenant=TENANT)
     # Most calls of the tenant's one destination succeed, or its breaker would hold the retries up.
-    retry = RetryPolicy(strategy="fixed", attempts=ATTEMPTS, base=3 * _SECOND, cap=3 * _SECOND)
-    retried = send(client, sink.target(fails=ATTEMPTS - 1), seconds=0, tenant=TENANT, retry=retry)
-    capped = client.tenants.patch(CAPPED, limits={"max_concurrency": 1})
-    slow = sink.target(takes=2.0)
-    crowd = client.submit_many([NewJob(slow.url, tenant=CAPPED, run_at=capped.in_effect_by)] * CROWD)
-    return LongChains(retried, fires, [job for job in crowd if isinstance(job, Submitted)])
+    retried = client.submit_job(failing_job(Called(failing.url), tenant=TENANT, between=timedelta(seconds=3)))
+    crowd = begin_crowd(client, Called(slow.url), tenant=CAPPED)
+    return LongChains(Sent(retried, failing), fires, [job for job in crowd if isinstance(job, Submitted)])

@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from testkit.deployment import Deployment
-from tests.e2e.long_chains import ATTEMPTS, CROWD, END_TO_START, FIRES, TENANT, LongChains
+from testkit.long_chains import ATTEMPTS, CROWD, END_TO_START, FIRES
+from tests.e2e.long_chains import TENANT, LongChains
 from tests.e2e.waiting import reaches
 from tickwheel.client import Client
 

@@ -1,8 +1,6 @@
 """Jobs for what AWS runs, by a worker that may call exactly what the stage allows."""
 
-import io
 import json
-import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ from functions.adapters.targets.aws import digest_of
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.trace import attempt_trace
 from testkit.deployment import Deployment
+from testkit.lambda_target import make_function, make_role
 from testkit.polling import eventually
 from tests.e2e.waiting import reaches
 from tickwheel.client import Client
@@ -67,9 +66,7 @@ class Resources:
 
     def role(self, name: str, service: str) -> str:
         """Its ARN."""
-        principal = {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
-        policy = json.dumps({"Version": "2012-10-17", "Statement": [principal]})
-        return self.deployment.client("iam").create_role(RoleName=name, AssumeRolePolicyDocument=policy)["Role"]["Arn"]
+        return make_role(self.deployment.client("iam"), name, service=service)
 
     def machine(self, name: str) -> str:
         """Its ARN."""
@@ -79,17 +76,8 @@ class Resources:
 
     def function(self, name: str) -> str:
         """Its ARN."""
-        archive = io.BytesIO()
-        with zipfile.ZipFile(archive, "w") as package:
-            package.writestr("index.py", FUNCTION)
         client = self.deployment.client("lambda")
-        arn = client.create_function(
-            FunctionName=name,
-            Runtime="python3.13",
-            Role=self.role(name, "lambda.amazonaws.com"),
-            Handler="index.handler",
-            Code={"ZipFile": archive.getvalue()},
-        )["FunctionArn"]
+        arn = make_function(client, name, source=FUNCTION, role=self.role(name, "lambda.amazonaws.com"))
         self.stack.callback(client.delete_function, FunctionName=name)
         return arn
 

@@ -5,6 +5,7 @@ Refresh them with `python -m tests.infra.golden`.
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from infra.stage import Stage
@@ -19,15 +20,19 @@ def rendered(template: Template) -> str:
     return ASSET_HASH.sub("<asset>", json.dumps(template, indent=1, sort_keys=True)) + "\n"
 
 
-def golden_files(templates: Templates) -> dict[Path, str]:
-    """The golden files of the stage `dev` and what they should hold."""
+def golden_files(synthesised: Callable[[Stage], Templates]) -> dict[Path, str]:
+    """The golden files and what they should hold: all of `dev`, and of `scale` what is made for its load."""
+    dev, scale = synthesised(Stage.named("dev")), synthesised(Stage.named("scale"))
     return {
-        FOLDER / "dev-storage.json": rendered(templates.storage),
-        FOLDER / "dev-scheduler.json": rendered(templates.scheduler),
+        FOLDER / "dev-storage.json": rendered(dev.storage),
+        FOLDER / "dev-scheduler.json": rendered(dev.scheduler),
+        FOLDER / "scale-throughput.json": rendered(
+            scale.of_type("AWS::DynamoDB::Table") | scale.of_type("AWS::Lambda::EventSourceMapping")
+        ),
     }
 
 
 if __name__ == "__main__":
-    for file, text in golden_files(synthesise(Stage.named("dev"))).items():
+    for file, text in golden_files(synthesise).items():
         file.write_text(text)
         print(f"wrote {file.relative_to(Path.cwd())}")  # noqa: T201

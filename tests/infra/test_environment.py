@@ -82,7 +82,7 @@ def test_the_api_knows_whom_to_call_for_a_new_operation(templates: Templates) ->
 def test_the_api_knows_the_operators_of_its_stage(any_stage: Stage, templates: Templates) -> None:
     *patterns, role = json.loads(environment_of("api", templates)["OPERATORS"])
 
-    assert patterns == ([] if any_stage.name == "prod" else ["*"])
+    assert patterns == ([] if any_stage.name in ("prod", "scale") else ["*"])
     assert {"Fn::GetAtt": [role.rpartition("/")[2], "Arn"]} == templates.scheduler["Outputs"]["OperatorRoleArn"][
         "Value"
     ]

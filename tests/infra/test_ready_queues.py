@@ -79,10 +79,16 @@ def test_every_queue_feeds_exactly_one_function_with_partial_failures_reported(
 
 def test_each_priority_has_its_own_share_of_the_workers(any_stage: Stage, templates: Templates) -> None:
     sources = [source["Properties"] for source in templates.of_type("AWS::Lambda::EventSourceMapping").values()]
-    shares = {source["EventSourceArn"]["Fn::GetAtt"][0]: source.get("ScalingConfig") for source in sources}
+    shares = {
+        source["EventSourceArn"]["Fn::GetAtt"][0]: (source.get("ScalingConfig"), source.get("ProvisionedPollerConfig"))
+        for source in sources
+    }
     queues = templates.of_type("AWS::SQS::Queue")
-    for priority, limit in zip(PRIORITIES, any_stage.max_concurrency, strict=True):
+    for priority, limit, pollers in zip(PRIORITIES, any_stage.max_concurrency, any_stage.pollers, strict=True):
         (queue,) = (name for name in queues if priority.capitalize() in name and dead_letter_queue_of(queues[name]))
-        assert shares[queue] == (None if limit is None else {"MaximumConcurrency": limit})
+        assert shares[queue] == (
+            None if limit is None else {"MaximumConcurrency": limit},
+            None if pollers is None else {"MinimumPollers": pollers.minimum, "MaximumPollers": pollers.maximum},
+        )
     dead = set(queues) - {queue for queue in queues if dead_letter_queue_of(queues[queue])}
-    assert [shares[queue] for queue in dead] == [{"MaximumConcurrency": 2}] * len(PRIORITIES)
+    assert [shares[queue] for queue in dead] == [({"MaximumConcurrency": 2}, None)] * len(PRIORITIES)

@@ -10,6 +10,7 @@ from functions.domain.jobs.claims import LEASE_MARGIN
 from functions.domain.targets.targets import AllowedTargets
 from infra.stage import PRIORITIES, STAGES, Stage
 from infra.stage_parts import FunctionSize, InvalidStage, Jwt
+from infra.throughput import MESSAGES_OF_A_POLLER, Pollers, WarmThroughput
 
 
 def a_stage(**changes: Any) -> Stage:
@@ -21,7 +22,9 @@ def test_a_stage_is_found_by_its_name() -> None:
 
 
 def test_an_unknown_stage_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(InvalidStage, match="no stage 'staging': use --context stage= with one of local, dev, prod"):
+    with pytest.raises(
+        InvalidStage, match="no stage 'staging': use --context stage= with one of local, dev, prod, scale"
+    ):
         Stage.named("staging")
 
 
@@ -66,8 +69,76 @@ def test_every_priority_needs_a_concurrency() -> None:
 
 @pytest.mark.parametrize("limit", [0, 1, 1_001])
 def test_a_concurrency_that_sqs_does_not_take_is_refused(limit: int) -> None:
-    with pytest.raises(InvalidStage, match=f"max_concurrency of low is {limit}: use 2 to 1000, or None"):
+    with pytest.raises(
+        InvalidStage, match=f"max_concurrency of low is {limit}: use 2 to 1000, pollers for more, or None"
+    ):
         a_stage(max_concurrency=(None, None, None, limit))
+
+
+def test_every_priority_needs_pollers_or_none() -> None:
+    with pytest.raises(
+        InvalidStage, match="dev: pollers has 1 entries: give one for each of critical, high, normal, low"
+    ):
+        a_stage(pollers=(Pollers(minimum=2, maximum=2),))
+
+
+def test_pollers_beside_a_maximum_concurrency_are_refused_as_aws_does() -> None:
+    with pytest.raises(
+        InvalidStage,
+        match="dev: high has pollers, and a max_concurrency of 2, which AWS excludes beside them: set it to None; "
+        "30 pollers run up to 300 workers",
+    ):
+        a_stage(pollers=(None, Pollers(minimum=2, maximum=30), None, None))
+
+
+@pytest.mark.parametrize(
+    ("minimum", "maximum", "message"),
+    [
+        (1, 10, "minimum is 1: use 2 to 200"),
+        (201, 1_000, "minimum is 201: use 2 to 200"),
+        (2, 1, "maximum is 1: use 2 to 2000"),
+        (2, 2_001, "maximum is 2001: use 2 to 2000"),
+        (50, 40, "minimum is 50 and maximum 40: use no more than that"),
+    ],
+)
+def test_pollers_that_cloudformation_does_not_take_are_refused(minimum: int, maximum: int, message: str) -> None:
+    with pytest.raises(InvalidStage, match=f"pollers: {message}"):
+        Pollers(minimum=minimum, maximum=maximum)
+
+
+def test_a_class_with_pollers_may_have_more_than_a_thousand_workers() -> None:
+    stage = a_stage(max_concurrency=(None, None, 7, None), pollers=(Pollers(minimum=2, maximum=150), *(None,) * 3))
+
+    assert stage.workers == (1_500, None, 7, None)
+    assert stage.concurrency == 1_500 + 7 + stage.wheel.scan_shards + 8
+
+
+@pytest.mark.parametrize(
+    ("reads", "writes", "message"),
+    [(11_999, 4_000, "reads is 11999: use at least 12,000"), (12_000, 3_999, "writes is 3999: use at least 4,000")],
+)
+def test_less_than_a_new_table_takes_anyway_is_refused(reads: int, writes: int, message: str) -> None:
+    with pytest.raises(InvalidStage, match=f"warm_throughput: {message}, which every table on demand begins with"):
+        WarmThroughput(reads=reads, writes=writes)
+
+
+@pytest.mark.parametrize("setting", ["warm_throughput", "restored_tables"])
+def test_a_table_that_there_is_not_is_refused_by_name(setting: str) -> None:
+    with pytest.raises(InvalidStage, match=f"dev: {setting} has 'timer': use timers, ledger, schedules, "):
+        a_stage(**{setting: {"timer": WarmThroughput(reads=12_000, writes=4_000)}})
+
+
+def test_scale_has_what_its_load_takes() -> None:
+    """100,000 executions a second, of which `normal` may be all; 50,000 submissions a second; a herd of 5 million in four minutes."""
+    scale = Stage.named("scale")
+    normal = scale.pollers[PRIORITIES.index("normal")]
+
+    assert normal is not None
+    assert normal.maximum * MESSAGES_OF_A_POLLER >= 100_000
+    assert scale.warm_throughput["ledger"].writes >= 2 * 100_000
+    assert scale.warm_throughput["timers"].writes >= 50_000
+    assert scale.warm_throughput["schedule_state"].writes >= 5_000_000 / timedelta(minutes=4).total_seconds()
+    assert scale.ready_capacity >= 100_000 * timedelta(minutes=3).total_seconds()
 
 
 @pytest.mark.parametrize("sample", [0, -0.1, 1.1])

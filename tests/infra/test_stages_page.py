@@ -8,19 +8,14 @@ from typing import Any
 
 import pytest
 
+from infra.capacity import CONCURRENCY, IN_FLIGHT, QUOTAS, RULES, TABLE_WRITES, Quota, needed_quotas
 from infra.queue_sources import BATCH_SIZE
-from infra.stage import MAX_CONCURRENCY, PRIORITIES, STAGES, Stage
-from infra.ticks import TARGETS_PER_RULE
+from infra.stage import PRIORITIES, STAGES, Stage
+from infra.throughput import INVOCATIONS_OF_A_POLLER, MOST_POLLERS
 from scripts.check_templates import lint, synthesise
 from scripts.synthesis import ROOT
 
 PAGE = (ROOT / "docs" / "stages.md").read_text()
-
-LAMBDA_CONCURRENCY = 1_000
-IN_FLIGHT = 120_000
-TABLE_UNITS = 40_000
-PARTITION_UNITS = 1_000
-OF_DEAD_LETTERS = MAX_CONCURRENCY.start * len(PRIORITIES)
 
 
 def rows(heading: str) -> dict[str, list[str]]:
@@ -33,7 +28,7 @@ def rows(heading: str) -> dict[str, list[str]]:
 
 
 NUMBERS = rows("| setting |")
-QUOTAS = rows("| quota |")
+TOLD = rows("| quota |")
 
 
 def number(text: str) -> int:
@@ -50,8 +45,15 @@ def told_of(stage: Stage) -> dict[str, str]:
         **{name: seconds(getattr(wheel, name.lower())) for name in ("BUCKET", "LOOKAHEAD", "SKEW", "GUARD")},
         "shards": str(wheel.scan_shards),
         **{
-            f"`max_concurrency`, {priority}": str(limit)
-            for priority, limit in zip(PRIORITIES, stage.max_concurrency, strict=True)
+            f"`max_concurrency`, {priority}": f"{pollers.minimum} to {pollers.maximum:,} pollers"
+            if pollers
+            else str(limit)
+            for priority, limit, pollers in zip(PRIORITIES, stage.max_concurrency, stage.pollers, strict=True)
+        },
+        **{
+            f"`warm_throughput`, {table}": f"{warm.writes:,} writes, {warm.reads:,} reads a second" if warm else ""
+            for table in Stage.named("scale").warm_throughput
+            for warm in [stage.warm_throughput.get(table)]
         },
         "`ready_capacity`": f"{stage.ready_capacity:,}",
         "worker timeout": seconds(stage.worker.timeout),
@@ -73,33 +75,36 @@ def test_the_page_says_the_numbers_of_a_stage(column: int) -> None:
 
 
 @pytest.mark.parametrize(("name", "column"), [("dev", 1), ("prod", 2)])
-def test_a_stage_fits_into_the_quotas_of_an_account(name: str, column: int) -> None:
+def test_the_page_says_what_a_stage_needs_of_an_account(name: str, column: int) -> None:
     stage = Stage.named(name)
-    limits = [limit for limit in stage.max_concurrency if limit is not None]
-    shards = stage.wheel.scan_shards
+    needs = {need.quota: need for need in needed_quotas(stage)}
+    told = {quota: cells[column] for quota in QUOTAS for first, cells in TOLD.items() if first == quota.name}
 
-    assert len(limits) == len(PRIORITIES), "a class without a limit can take all of the account's concurrency"
-    assert QUOTAS["Lambda, concurrent invocations"][column] == (
-        f"{sum(limits)} workers, {shards} scanners, {OF_DEAD_LETTERS} for dead letters"
-    )
-    assert sum(limits) + shards + OF_DEAD_LETTERS <= 0.9 * LAMBDA_CONCURRENCY
-    assert number(QUOTAS["SQS, messages in flight a queue"][column]) == max(limits) * BATCH_SIZE <= IN_FLIGHT
-    units = number(QUOTAS["DynamoDB, write units a second and table"][column])
-    assert units == min(shards * PARTITION_UNITS, TABLE_UNITS)
-    of_scanners, of_others = -(-shards // TARGETS_PER_RULE), 2
-    assert number(QUOTAS["EventBridge, rules a bus"][column]) == of_scanners + of_others
+    assert None not in stage.max_concurrency, "a class without a limit can take all of the account's concurrency"
+    assert needs[CONCURRENCY].least <= 0.9 * CONCURRENCY.default
+    assert told.pop(CONCURRENCY) == needs[CONCURRENCY].because
+    assert len(told) >= 4
+    assert {quota: number(text) for quota, text in told.items()} == {quota: needs[quota].least for quota in told}
+
+
+@pytest.mark.parametrize("quota", [CONCURRENCY, IN_FLIGHT, TABLE_WRITES, RULES], ids=lambda quota: quota.name)
+def test_the_page_says_what_an_account_has(quota: Quota) -> None:
+    assert number(TOLD[quota.name][0]) == quota.default
+    assert f"]({quota.page})" in PAGE
+
+
+def test_the_page_says_how_many_pollers_fill_what_a_queue_may_have_in_flight() -> None:
+    full = int(IN_FLIGHT.default) // INVOCATIONS_OF_A_POLLER // BATCH_SIZE
+    most = [pollers.maximum for stage in STAGES for pollers in stage.pollers if pollers]
+
+    assert f"More than {full:,}" in PAGE
+    assert max(most) <= full < MOST_POLLERS.stop
 
 
 def test_the_page_says_what_is_left_for_the_api() -> None:
-    prod = Stage.named("prod")
-    left = (
-        LAMBDA_CONCURRENCY
-        - sum(limit or 0 for limit in prod.max_concurrency)
-        - prod.wheel.scan_shards
-        - OF_DEAD_LETTERS
-    )
+    left = CONCURRENCY.default - Stage.named("prod").concurrency
 
-    assert f"leave {left} of `prod`'s 1,000" in PAGE
+    assert f"leave {left:g} of `prod`'s 1,000" in PAGE
 
 
 def test_a_stage_of_ones_own_is_as_clean_as_those_that_are_there(tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 
 import pytest
@@ -6,7 +7,7 @@ from functions.adapters.dynamodb.tables import ALL_TABLES, TableSchema
 from functions.adapters.s3.exports import _key
 from functions.domain.targets.webhooks import WebhookKey, parse_master_keys
 from infra.stage import Stage
-from scripts.synthesis import Resource, Templates
+from scripts.synthesis import Resource, Templates, synthesise
 
 
 def table_of(schema: TableSchema, templates: Templates) -> Resource:
@@ -43,6 +44,16 @@ def test_every_table_is_on_demand_recoverable_and_without_indexes(templates: Tem
         assert not {"GlobalSecondaryIndexes", "LocalSecondaryIndexes", "TableName"} & set(properties)
 
 
+def test_a_table_is_as_warm_as_its_stage_says_and_else_as_aws_begins_with(
+    any_stage: Stage, templates: Templates
+) -> None:
+    for schema in ALL_TABLES:
+        warm = any_stage.warm_throughput.get(schema.name)
+        assert table_of(schema, templates)["Properties"].get("WarmThroughput") == (
+            {"ReadUnitsPerSecond": warm.reads, "WriteUnitsPerSecond": warm.writes} if warm else None
+        )
+
+
 def test_data_survives_its_stack_everywhere_but_locally(any_stage: Stage, templates: Templates) -> None:
     kept = any_stage.name != "local"
     policies = {"AWS::DynamoDB::Table": "Retain", "AWS::S3::Bucket": "RetainExceptOnCreate"}
@@ -52,6 +63,16 @@ def test_data_survives_its_stack_everywhere_but_locally(any_stage: Stage, templa
             assert resource["UpdateReplacePolicy"] == ("Retain" if kept else "Delete")
     for table in templates.of_type("AWS::DynamoDB::Table").values():
         assert table["Properties"]["DeletionProtectionEnabled"] is (any_stage.name != "local")
+
+
+def test_a_stage_that_gives_its_data_up_leaves_nothing_behind_when_it_is_destroyed() -> None:
+    """The way of docs/upgrading.md to remove a stage with its data."""
+    given_up = synthesise(dataclasses.replace(Stage.named("dev"), retained=False))
+
+    policies = {resource.get("DeletionPolicy", "Delete") for resource in given_up.storage["Resources"].values()}
+    assert policies == {"Delete"}
+    tables = given_up.of_type("AWS::DynamoDB::Table").values()
+    assert {table["Properties"]["DeletionProtectionEnabled"] for table in tables} == {False}
 
 
 def test_the_keys_of_webhooks_are_generated_once_and_outlive_the_stack(any_stage: Stage, templates: Templates) -> None:

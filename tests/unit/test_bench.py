@@ -159,7 +159,7 @@ def test_a_run_leaves_the_figures_of_the_repository_unless_it_is_reported_to_kee
 
 
 def test_a_million_far_exactly_once_jobs_cost_about_two_dollars() -> None:
-    assert price_of_a_million(Units(3, 0.2, 0.3), read_prices()) == pytest.approx(3 * 0.625 + 0.2 * 0.125 + 0.3 * 0.4)
+    assert price_of_a_million(Units(3, 0.2, 0.3), read_prices()) == pytest.approx(3 * 0.625 + 0.2 * 0.125 + 0.3 * 0.5)
 
 
 def test_a_percentile_is_a_value_that_was_seen() -> None:

@@ -9,9 +9,11 @@ from tickwheel.errors import NotACheckout
 VERIFY = ["verify", "--jobs", "1"]
 SIMULATE = ["simulate", "steady"]
 COST = ["cost", "--jobs-per-day", "1"]
+DOCTOR = ["doctor"]
+ALL = pytest.mark.parametrize("arguments", [VERIFY, SIMULATE, COST, DOCTOR], ids=lambda arguments: arguments[0])
 
 
-@pytest.mark.parametrize("arguments", [VERIFY, SIMULATE, COST], ids=["verify", "simulate", "cost"])
+@ALL
 def test_without_a_checkout_it_says_where_it_runs(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     def find() -> None:
         raise NotACheckout("not here")
@@ -24,7 +26,7 @@ def test_without_a_checkout_it_says_where_it_runs(arguments: list[str], monkeypa
     assert "clone the repository, run `make setup`" in result.stderr
 
 
-@pytest.mark.parametrize("arguments", [VERIFY, SIMULATE, COST], ids=["verify", "simulate", "cost"])
+@ALL
 def test_without_the_packages_of_a_checkout_it_says_how_to_get_them(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

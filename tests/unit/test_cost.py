@@ -30,7 +30,9 @@ MODEL = Model(
         memory={"api": 512, "scanner": 1_769, "worker": 1_024, "sweeper": 512, "operations": 512, "dead_letters": 256},
         audit_sample=0.5,
         log_days=15,
-        sources=8,
+        limited_sources=7,
+        unlimited_sources=1,
+        pollers=0,
         metrics=70,
         alarm_metrics=40,
         composite_alarms=6,
@@ -103,8 +105,9 @@ def line(bill: Bill, what: str, service: str = "") -> tuple[float, float]:
         # near ones in tens; far ones 34.7 a minute and shard, in tens; retries alone
         ("SQS", "sends", 1.5e6 + 1.5e6 + 3e6, 6 * 0.4),
         ("SQS", "receives and deletes", 6.6e6, 6.6 * 0.4),
-        # eight sources with two pollers, three times a minute
-        ("SQS", "receives of nothing", 8 * 2 * 3 * MINUTES, 2.0736 * 0.4),
+        ("SQS", "both, for their message groups", 12.6e6, 12.6 * 0.1),
+        # seven sources with five pollers and one with two, three times a minute
+        ("SQS", "receives of nothing", (7 * 5 + 2) * 3 * MINUTES, 4.7952 * 0.4),
         ("Lambda", "requests: worker", 3.3e6, 3.3 * 0.2),
         ("Lambda", "GB-s: worker", 3.3e6 * 0.13, 429_000 * 13.3334e-6),
         # 3 million requests with jobs, 3 million look-ups
@@ -114,6 +117,15 @@ def line(bill: Bill, what: str, service: str = "") -> tuple[float, float]:
         # 432,000 ticks of 50 ms, and 15 million jobs at 5,000 a second
         ("Lambda", "GB-s: scanner", (21_600 + 3_000) * 1_769 / 1_024, 24_600 * 1_769 / 1_024 * 13.3334e-6),
         ("Lambda", "GB-s: sweeper, operations", MINUTES * 0.35 * 0.5, 7_560 * 13.3334e-6),
+        # a second of one in a hundred: 3.3 million batches of a worker of 1 GB
+        ("Lambda", "GB-s: starts, worker", 33_000, 33_000 * 13.3334e-6),
+        # 6 million requests and 86,400 ticks of 0.5 GB, 432,000 ticks of a vCPU
+        (
+            "Lambda",
+            "GB-s: starts, API and ticks",
+            30_432 + 4_320 * 1_769 / 1_024,
+            (30_432 + 4_320 * 1_769 / 1_024) * 13.3334e-6,
+        ),
         ("API Gateway", "requests", 6e6, 6.0),
         # all but f, which only a fire has values for
         ("CloudWatch", "metrics, by hours with values", 69, 20.7),
@@ -161,6 +173,33 @@ def test_an_idle_stage_stays_within_its_budget():
     dev = model_of(Stage.named("dev"), Assumed())
 
     assert 10 < dev.bill(Workload(jobs_a_day=1)).usd < 25
+
+
+def test_provisioned_pollers_cost_their_hours_and_grow_with_what_they_receive():
+    provisioned = replace(MODEL, deployed=replace(MODEL.deployed, limited_sources=4, unlimited_sources=0, pollers=50))
+    bill = provisioned.bill(WORK)
+
+    # 12.73 attempts a second in tens are 1.3 receives: fifty pollers are more than enough, all of 720 hours
+    assert line(bill, "provisioned pollers, hours") == (pytest.approx(36_000), pytest.approx(36_000 * 0.00925))
+    assert line(bill, "receives of nothing")[0] == pytest.approx((4 * 5 + 50) * 3 * MINUTES)
+    # a thousand times as many are 12,731 a second, by 100 a poller
+    busy = provisioned.bill(replace(WORK, jobs_a_day=1e9))
+    assert line(busy, "provisioned pollers, hours")[0] == pytest.approx(1.1e9 / 86_400 / 100 * 720)
+    assert [each for each in MODEL.bill(WORK).lines if each.unit == "poller_hour"] == []
+
+
+def test_an_event_source_is_idle_as_its_stage_limits_it():
+    dev, scale = deployed_of(Stage.named("dev")), deployed_of(Stage.named("scale"))
+
+    assert (dev.limited_sources, dev.unlimited_sources, dev.pollers) == (8, 0, 0)
+    assert (scale.limited_sources, scale.unlimited_sources, scale.pollers) == (4, 0, 320)
+
+
+def test_a_start_costs_what_its_share_and_its_time_are():
+    seldom = replace(MODEL, assumed=Assumed(cold=0.001, start_s=0.5))
+
+    assert line(seldom.bill(WORK), "GB-s: starts, worker")[0] == pytest.approx(3.3e6 * 0.001 * 0.5)
+    assert line(seldom.eventbridge(WORK), "GB-s: starts, worker")[0] == pytest.approx(3.3e6 * 0.001 * 0.5)
 
 
 def test_the_pulse_and_what_processes_know_is_by_the_process():
@@ -226,6 +265,7 @@ def test_an_at_least_once_job_has_no_ledger_row():
         ("reads: look-ups", 3e6, 0.375),
         ("requests: worker", 3.3e6, 0.66),
         ("GB-s: worker", 429_000, 429_000 * 13.3334e-6),
+        ("GB-s: starts, worker", 33_000, 33_000 * 13.3334e-6),
         ("logs in", 15 + 0.99, 7.995),
         ("logs kept", 15.99 / 2, 15.99 / 2 * 0.03),
         ("alarms: dead letters, age, errors, throttles", 4, 0.4),

@@ -48,6 +48,12 @@ def test_the_crossing_is_what_the_command_says() -> None:
     assert f"{priced(*SIZES[1])['cheaper_from_jobs_a_day']:,.0f} jobs a day on `prod`" in PAGE
 
 
+def test_the_first_page_says_what_an_idle_hour_costs() -> None:
+    month = priced("--jobs-per-day", "0", "--stage", "dev")["tickwheel"]["usd"]
+
+    assert f"costs {month / 720:.3f} USD on `dev`" in (DOCS.parent / "README.md").read_text()
+
+
 def test_the_picture_marks_the_crossing_of_the_page() -> None:
     picture = (DOCS / "pictures" / "cost.png").read_bytes()
 
@@ -71,6 +77,19 @@ def test_an_idle_stage_is_reported_in_the_page_and_its_decision() -> None:
             assert f"| {line['what']} | {line['usd']:.2f} |" in decision
 
 
+def test_what_pollers_cost_is_what_the_command_says() -> None:
+    def usd(stage: str, what: str) -> float:
+        (line,) = [
+            each
+            for each in priced("--jobs-per-day", "1", "--stage", stage)["tickwheel"]["lines"]
+            if each["what"].startswith(what)
+        ]
+        return line["usd"]
+
+    assert f"day and night: {usd('dev', 'receives of nothing'):.2f} USD a month" in PAGE
+    assert f"for {usd('scale', 'provisioned pollers'):,.0f} USD a month" in PAGE
+
+
 def test_every_command_is_taken(tmp_path: Path) -> None:
     commands = [shlex.split(line) for line in re.findall(r"^tickwheel cost (.*)$", PAGE, re.MULTILINE)]
     assert len(commands) == 5
@@ -84,7 +103,9 @@ def test_every_command_is_taken(tmp_path: Path) -> None:
 def test_every_option_of_an_assumption_changes_the_bill() -> None:
     usual = {size: priced(*size)["tickwheel"]["usd"] for size in SIZES[:2]}
     options = re.findall(r"`(--[a-z-]+)`(?=[,| ])", PAGE.partition("| assumed")[2])
-    assert options == ["--target-ms", "--batch-ms", "--tick-ms", "--fill", "--pollers", "--traced", "--rare"]
+    assert options == [
+        *("--target-ms", "--batch-ms", "--tick-ms", "--fill", "--pollers", "--cold", "--start-ms", "--traced", "--rare")
+    ]
     for option in options:
         assert any(priced(*size, option, "1")["tickwheel"]["usd"] != usd for size, usd in usual.items()), option
 

@@ -93,6 +93,21 @@ def test_every_installation_has_an_echo():
     assert call("handler:echo", '{"n":1}', handlers=HANDLERS) == Succeeded('{"payload": {"n": 1}, "attempt": 2}')
 
 
+def test_every_installation_has_a_trial_that_takes_its_time_and_fails_as_it_is_asked_to(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    slept: list[float] = []
+    monkeypatch.setattr("functions.worker.handlers.echo.time.sleep", slept.append)
+
+    early = failure_of(call("handler:trial", '{"succeeds_at": 3}', handlers=HANDLERS))
+    at_last = call("handler:trial", '{"succeeds_at": 2, "seconds": 9}', handlers=HANDLERS)
+    call("handler:trial", '{"seconds": 86400}', handlers=HANDLERS)
+
+    assert early.error == "RuntimeError: attempt 2 fails, as it was asked to"
+    assert at_last == Succeeded('{"payload": {"succeeds_at": 2, "seconds": 9}, "attempt": 2}')
+    assert slept == [0, 9, 60]
+
+
 def test_a_name_is_registered_once():
     with pytest.raises(ValueError, match="two handlers called 'echo'"):
         handler("echo")(lambda *_: None)

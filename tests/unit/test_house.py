@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MOST_LINES = 400
 PRODUCT = (
     *("functions", "infra", "tickwheel", "testkit"),
-    *("verification", "simulation", "soak", "bench", "fuzzing", "scripts"),
+    *("verification", "simulation", "soak", "bench", "fuzzing", "scripts", "doctor", "smoke"),
 )
 HANDLERS = {"api", "scanner", "worker", "sweeper", "operations", "dead_letters"}
 BELOW_HANDLERS = {"runtime", "adapters", "services", "ports", "domain"}

@@ -20,7 +20,7 @@ def cost(
     jobs_per_day: Annotated[float, typer.Option(min=0, help="Submitted jobs per day.")],
     schedules: Annotated[int, typer.Option(min=0, help="Active schedules.")] = 0,
     fires_per_schedule_day: Annotated[float, typer.Option(min=0, help="Fires per day of each schedule.")] = 1,
-    stage: Annotated[str, typer.Option(help="A stage in infra/stage.py: dev or prod.")] = "prod",
+    stage: Annotated[str, typer.Option(help="A stage in infra/stage.py: dev, prod or scale.")] = "prod",
     payload: Annotated[int, typer.Option(min=0, max=262_144, help="Stored size of a job in bytes.")] = 512,
     batch: Annotated[float, typer.Option(min=1, max=500, help="Jobs per request.")] = 25,
     far_share: Annotated[float, typer.Option(min=0, max=1, help="Share of jobs due in more than GUARD.")] = 0.8,
@@ -42,7 +42,13 @@ def cost(
     target_ms: Annotated[float, typer.Option(min=0, help="Assumed time that a batch waits for its targets.")] = 100,
     batch_ms: Annotated[float, typer.Option(min=0, help="Assumed remaining time of a batch.")] = 30,
     tick_ms: Annotated[float, typer.Option(min=0, help="Assumed time of a tick in which nothing comes due.")] = 50,
-    pollers: Annotated[int, typer.Option(min=1, help="Assumed pollers of an idle event source.")] = 2,
+    pollers: Annotated[
+        int, typer.Option(min=1, help="Assumed pollers of an idle event source with a maximum concurrency.")
+    ] = 5,
+    cold: Annotated[
+        float, typer.Option(min=0, max=1, help="Assumed share of invocations that start a new environment.")
+    ] = 0.01,
+    start_ms: Annotated[float, typer.Option(min=0, help="Assumed time that such a start takes.")] = 1_000,
     traced: Annotated[
         float, typer.Option(min=0, max=1, help="Assumed share of invocations that X-Ray samples.")
     ] = 0.05,
@@ -61,6 +67,8 @@ def cost(
     assumed = {
         "fill": fill,
         "pollers": pollers,
+        "cold": cold,
+        "start_s": start_ms / 1_000,
         "target_s": target_ms / 1_000,
         "batch_s": batch_ms / 1_000,
         "tick_s": tick_ms / 1_000,

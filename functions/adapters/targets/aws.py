@@ -96,11 +96,7 @@ class AwsCaller:
 
     def _send_message(self, sending: _Sending) -> Outcome:
         url = self._urls(sending.client, sending.target.name, sending.target.account)
-        answer = sending.client.send_message(
-            QueueUrl=url,
-            MessageBody=sending.text,
-            **_beside(sending),
-        )
+        answer = sending.client.send_message(QueueUrl=url, MessageBody=sending.text, **_beside(sending))
         return _succeeded(message_id=answer["MessageId"])
 
 
@@ -178,11 +174,7 @@ def _find_queue(client: Any, name: str, account: str) -> str:
 
 
 def _publish(sending: _Sending) -> Outcome:
-    answer = sending.client.publish(
-        TopicArn=sending.target.text,
-        Message=sending.text,
-        **_beside(sending),
-    )
+    answer = sending.client.publish(TopicArn=sending.target.text, Message=sending.text, **_beside(sending))
     return _succeeded(message_id=answer["MessageId"])
 
 

@@ -1,7 +1,8 @@
-"""The handler that every installation has: to try a stage with, and to copy."""
+"""The handlers that every installation has: to try a stage with, and to copy."""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from functions.ports.targets import Invocation
@@ -12,3 +13,12 @@ from functions.worker.handlers.registry import handler
 def echo(payload: Any, invocation: Invocation) -> Any:
     """Answer with the payload and the attempt that it came by."""
     return {"payload": payload, "attempt": invocation.attempt}
+
+
+@handler("trial")
+def trial(payload: Any, invocation: Invocation) -> Any:
+    """Take `seconds`, a minute at most, and fail before attempt `succeeds_at`: `make smoke` calls it."""
+    time.sleep(min(payload.get("seconds", 0), 60))
+    if invocation.attempt < payload.get("succeeds_at", 1):
+        raise RuntimeError(f"attempt {invocation.attempt} fails, as it was asked to")
+    return echo(payload, invocation)

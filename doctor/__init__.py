@@ -1,0 +1,1 @@
+"""What is asked of an account before something is deployed to it."""

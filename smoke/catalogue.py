@@ -1,0 +1,15 @@
+"""Every check there is."""
+
+from smoke import chains, deployed, executions, front_door, neighbours, patience, troubles, watching
+from smoke.check import Check
+
+CHECKS: tuple[Check, ...] = (
+    *deployed.CHECKS,
+    *front_door.CHECKS,
+    *executions.CHECKS,
+    *troubles.CHECKS,
+    *chains.CHECKS,
+    *neighbours.CHECKS,
+    *watching.CHECKS,
+    *patience.CHECKS,
+)

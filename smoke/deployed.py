@@ -1,0 +1,176 @@
+"""What was deployed, as AWS tells it: nothing runs, and nothing is changed."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from doctor.account import Account
+from doctor.check import Level
+from doctor.examine import examine
+from smoke.check import Check, Phase
+from smoke.faults import Wrong
+from smoke.ground import Ground
+from testkit.deployment import FUNCTIONS
+
+_CONSUMERS = ("Worker", "DeadLetters")
+
+
+def account(ground: Ground) -> str:
+    """What `tickwheel doctor` asks; warnings are told and pass."""
+    found = examine(ground.stage, account=Account(**ground.options)).checks
+    refused = [check for check in found if check.level is Level.REFUSED]
+    if refused:
+        raise Wrong("; ".join(map(str, refused)), expected="what `tickwheel doctor` calls ok or warns of")
+    warnings = [
+        f"warning: {check.name}: {check.seen}, needed {check.needed}" for check in found if check.level is Level.WARNING
+    ]
+    who = [check.seen for check in found if check.name in ("caller", "region")]
+    return "; ".join([*who, *warnings])
+
+
+def functions(ground: Ground) -> str:
+    """Each function can be invoked, and its last update has ended."""
+    seen = {name: _state_of(ground, name) for name in FUNCTIONS}
+    wrong = {name: state for name, state in seen.items() if state != "Active, Successful"}
+    if wrong:
+        raise Wrong(wrong, expected="Active, Successful")
+    return f"{len(seen)} Active, Successful"
+
+
+def event_sources(ground: Ground) -> str:
+    """Every queue has a source that brings its messages."""
+    found = list(_sources(ground))
+    queues = [arn for _, arn, _ in found]
+    wrong = [f"{arn.rpartition(':')[2]}: {state}" for _, arn, state in found if state != "Enabled"]
+    expected = len(ground.resources.all("AWS::SQS::Queue"))
+    if wrong or len(set(queues)) != expected:
+        raise Wrong("; ".join(wrong) or f"{len(queues)} sources", expected=f"{expected} sources, Enabled")
+    return f"{len(found)} Enabled"
+
+
+def recursion(ground: Ground) -> str:
+    """Functions that send themselves messages on purpose may."""
+    client = ground.aws("lambda")
+    found = {
+        name: client.get_function_recursion_config(FunctionName=ground.function(name)).get("RecursiveLoop")
+        for name in _CONSUMERS
+    }
+    if set(found.values()) != {"Allow"}:
+        raise Wrong(found, expected="Allow")
+    return "Allow, of " + " and ".join(found)
+
+
+def rules(ground: Ground) -> str:
+    """Every rule is enabled, and its function lets it in by its name."""
+    names = [physical.rpartition("|")[2] for _, physical in ground.resources.all("AWS::Events::Rule")]
+    targets = 0
+    for name in names:
+        rule = ground.aws("events").describe_rule(Name=name)
+        if rule["State"] != "ENABLED":
+            raise Wrong(f"{name} is {rule['State']}", expected="ENABLED")
+        for target in ground.aws("events").list_targets_by_rule(Rule=name)["Targets"]:
+            targets += 1
+            allowed = list(_sources_allowed(ground, target["Arn"]))
+            if not any(fnmatchcase(rule["Arn"], pattern) for pattern in allowed):
+                raise Wrong(
+                    f"{rule['Arn']} and permissions for {allowed}", expected="a permission that matches the rule"
+                )
+    return f"{len(names)} rules ENABLED with {targets} targets that let them in"
+
+
+def audit_stream(ground: Ground) -> str:
+    """Lines of the audit trail are taken."""
+    ((_, name),) = ground.resources.all("AWS::KinesisFirehose::DeliveryStream")
+    described = ground.aws("firehose").describe_delivery_stream(DeliveryStreamName=name)
+    status = described["DeliveryStreamDescription"]["DeliveryStreamStatus"]
+    if status != "ACTIVE":
+        raise Wrong(status, expected="ACTIVE")
+    return status
+
+
+def clocks(ground: Ground) -> str:
+    """This machine, the stage and AWS agree about the time, far within the skew that the wheel allows."""
+    before = time.time()
+    at = ground.client.health().at.timestamp()
+    after = time.time()
+    answer = ground.aws("sts").get_caller_identity()["ResponseMetadata"]
+    offsets = {"stage": at - (before + after) / 2, "round trip": after - before}
+    date = answer["HTTPHeaders"].get("date", "")
+    skew = ground.stage.wheel.skew.total_seconds()
+    if abs(offsets["stage"]) > skew / 2 + offsets["round trip"]:
+        raise Wrong(f"{offsets['stage']:+.2f} s", expected=f"within {skew / 2:g} s")
+    return f"stage {offsets['stage']:+.2f} s, with a round trip of {offsets['round trip']:.2f} s; AWS says {date}"
+
+
+def _state_of(ground: Ground, name: str) -> str:
+    found = ground.aws("lambda").get_function_configuration(FunctionName=ground.function(name))
+    return f"{found.get('State')}, {found.get('LastUpdateStatus')}"
+
+
+def _sources(ground: Ground) -> Iterator[tuple[str, str, str]]:
+    """The identifier of each source, its queue and its state."""
+    paginator = ground.aws("lambda").get_paginator("list_event_source_mappings")
+    for name in _CONSUMERS:
+        for page in paginator.paginate(FunctionName=ground.function(name)):
+            for found in page["EventSourceMappings"]:
+                yield found["UUID"], found["EventSourceArn"], found["State"]
+
+
+def _sources_allowed(ground: Ground, function: str) -> Iterator[str]:
+    try:
+        policy = ground.aws("lambda").get_policy(FunctionName=function)["Policy"]
+    except ClientError as error:
+        raise Wrong(f"{function} has no policy: {error}", expected="a permission for its rules") from None
+    statements: list[dict[str, Any]] = json.loads(policy)["Statement"]
+    for statement in statements:
+        if statement.get("Principal") == {"Service": "events.amazonaws.com"}:
+            yield statement["Condition"]["ArnLike"]["AWS:SourceArn"]
+
+
+CHECKS = (
+    Check(
+        name="account",
+        proves="the account is prepared, and what it lacks is known",
+        run=account,
+        phase=Phase.LOOKS,
+        is_quick=True,
+    ),
+    Check(name="functions", proves="each function is active", run=functions, phase=Phase.LOOKS, is_quick=True),
+    Check(
+        name="event sources",
+        proves="every queue is read",
+        run=event_sources,
+        phase=Phase.LOOKS,
+        is_quick=True,
+    ),
+    Check(
+        name="recursion config",
+        proves="Lambda lets worker and dead-letter consumer send themselves messages",
+        run=recursion,
+        phase=Phase.LOOKS,
+        is_quick=True,
+        needs_aws="the local cloud ignores RecursiveLoop of a template, and counts chains by itself",
+    ),
+    Check(
+        name="rules and permissions",
+        proves="EventBridge may call what its rules name",
+        run=rules,
+        phase=Phase.LOOKS,
+        is_quick=True,
+    ),
+    Check(
+        name="audit stream",
+        proves="Firehose takes lines of the audit trail",
+        run=audit_stream,
+        phase=Phase.LOOKS,
+        is_quick=True,
+        needs_aws="the local cloud's streams are always active",
+    ),
+    Check(name="clocks", proves="clocks agree", run=clocks, phase=Phase.LOOKS, is_quick=True),
+)

@@ -1,0 +1,89 @@
+"""The short list of `make smoke`, on a stage of the local cloud: what passes in AWS passes here, or is named as not possible."""
+
+import dataclasses
+from collections.abc import Iterator
+
+import pytest
+
+from infra.stage import Stage
+from smoke import front_door
+from smoke.__main__ import chosen
+from smoke.catalogue import CHECKS
+from smoke.check import Outcome, Result
+from smoke.deployed import event_sources
+from smoke.faults import Wrong
+from smoke.ground import Ground
+from smoke.run import CLEAN_UP, Run, run_all
+from testkit.deployment import Deployment
+from testkit.polling import eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e")]
+
+NOT_HERE = {"recursion config", "audit stream", "lag, warm", "alarm", "metrics", "saved queries"}
+
+
+@pytest.fixture(scope="module")
+def ground(deployment: Deployment) -> Iterator[Ground]:
+    ground = Ground(Stage.named("local"), deployment.stack.aws.as_kwargs())
+    yield ground
+    ground.close()
+
+
+@pytest.fixture(scope="module")
+def run(ground: Ground) -> Run:
+    told: list[Result] = []
+    run = run_all(ground, chosen(quick=True), told.append)
+    assert told == run.results
+    return run
+
+
+def test_everything_that_is_possible_here_passes(run: Run) -> None:
+    assert [str(result) for result in run.results if result.outcome is Outcome.FAILED] == []
+    assert run.is_passed
+
+
+def test_each_check_of_the_short_list_has_a_result_and_so_has_the_cleaning(run: Run) -> None:
+    assert sorted(result.of for result in run.results) == sorted(
+        [*(check.name for check in CHECKS if check.is_quick), CLEAN_UP]
+    )
+
+
+def test_what_the_local_cloud_cannot_do_is_named_with_a_reason_and_did_not_pass(run: Run) -> None:
+    not_here = {result.of: result.seen for result in run.results if result.outcome is Outcome.NOT_POSSIBLE}
+
+    assert not_here.keys() == NOT_HERE
+    assert all("local cloud" in reason or "machine" in reason for reason in not_here.values())
+
+
+def test_what_a_run_made_is_gone(run: Run, ground: Ground) -> None:
+    mine = [tenant for tenant in ground.client.tenants.list() if ground.run in tenant.tenant]
+
+    assert {tenant.status for tenant in mine} <= {"deleting", "deleted"}
+    assert len(mine) >= 4
+
+
+def test_where_not_everybody_is_an_operator_it_acts_in_their_role(ground: Ground) -> None:
+    other = Ground(dataclasses.replace(ground.stage, operators=()), ground.options)
+
+    seen = front_door.stranger(other)
+
+    other.close()
+    assert other.operator.access_key != ground.caller.access_key
+    assert seen == "a caller without a policy: 403, an operator: 200"
+
+
+def test_a_disabled_event_source_is_seen(deployment: Deployment, ground: Ground) -> None:
+    client = deployment.client("lambda")
+    function = deployment.function("DeadLetters")
+    source = client.list_event_source_mappings(FunctionName=function)["EventSourceMappings"][0]
+    client.update_event_source_mapping(UUID=source["UUID"], Enabled=False)
+    try:
+        with pytest.raises(Wrong) as wrong:
+            event_sources(ground)
+    finally:
+        client.update_event_source_mapping(UUID=source["UUID"], Enabled=True)
+
+    queue = source["EventSourceArn"].rpartition(":")[2]
+    assert wrong.value.seen == f"{queue}: Disabled"
+    assert wrong.value.expected == "8 sources, Enabled"
+    eventually(lambda: event_sources(ground), bool, what="all sources are enabled again")
