@@ -241,6 +241,14 @@ def test_a_run_says_how_long_and_how_dear_it_may_be_before_it_begins() -> None:
     assert " USD at most" in said
 
 
+def test_the_page_says_how_long_and_how_dear_a_run_on_dev_may_be() -> None:
+    seconds = longest(chosen(), DEV)
+
+    assert f"{seconds / 60:.0f} minutes and {most_usd(chosen(), DEV, seconds=seconds):.2f} USD on `dev`" in read_page(
+        "smoke.md"
+    )
+
+
 def test_long_checks_run_only_where_they_are_asked_for() -> None:
     assert not any(check.is_long for check in chosen())
     assert {check.name for check in chosen(long=True)} == {check.name for check in CHECKS}
