@@ -146,6 +146,26 @@ def test_a_check_without_an_end_has_failed_and_the_others_are_told(
     assert results["ends"].outcome is Outcome.PASSED
 
 
+def test_a_run_that_is_interrupted_has_failed_and_what_it_made_is_removed(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[str] = []
+    ground.at_the_end("a queue", lambda: closed.append("queue"))
+
+    def interrupt(*_: object) -> list[Result]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("smoke.run._side_by_side", interrupt)
+
+    run = ran(ground, a_check(lambda _: "seen"))
+
+    assert closed == ["queue"]
+    assert [(result.of, result.outcome) for result in run.results] == [
+        ("interrupted", Outcome.FAILED),
+        (CLEAN_UP, Outcome.PASSED),
+    ]
+
+
 def test_everything_is_removed_even_if_something_cannot_be(ground: Ground, server: ApiServer) -> None:
     closed: list[str] = []
 
