@@ -32,9 +32,7 @@ def near(ground: Ground) -> str:
 
 def far(ground: Ground) -> str:
     """The same by the far ring: written, promoted a tick later, and run."""
-    due_at = ground.next_far()
-    within = (due_at - datetime.now(UTC)).total_seconds() + 60
-    return _each_runs(ground, "far", due_at, within=within)
+    return _each_runs(ground, "far", ground.next_far(), within=60)
 
 
 def lag(ground: Ground) -> str:

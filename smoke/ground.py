@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -161,9 +162,10 @@ class Ground:
         return datetime.fromtimestamp(wheel.bucket_of(datetime.now(UTC) + wheel.guard + margin), UTC) + wheel.bucket
 
     def await_ends(self, jobs: Iterable[Submitted], *, states: Iterable[str] = ("succeeded",), within: float) -> None:
-        """Every job reaches one of these states, or it is wrong."""
-        waiting, ends = {job.id for job in jobs}, tuple(states)
-        count = len(waiting)
+        """Every job reaches one of these states, so many seconds after the first of them is due, or it is wrong."""
+        awaited, ends = list(jobs), tuple(states)
+        waiting, count = {job.id for job in awaited}, len(awaited)
+        _sleep_until(min(job.due_at for job in awaited))  # each look costs a request
 
         def look() -> list[str]:
             seen = self.side_by_side(lambda job_id: (job_id, self.client.get(job_id).state), waiting)
@@ -208,6 +210,10 @@ class Ground:
         self.client.close()
         for client in self._clients.values():
             client.close()
+
+
+def _sleep_until(instant: datetime) -> None:
+    time.sleep(max(0.0, (instant - datetime.now(UTC)).total_seconds()))
 
 
 def _short(seen: object) -> str:

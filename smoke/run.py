@@ -70,6 +70,8 @@ def run_all(ground: Ground, checks: Iterable[Check], tell: Callable[[Result], No
             for group in [[check] for check in ours] if phase is Phase.LONG else [ours]:
                 for result in _side_by_side(ground, group, add):
                     add(result)
+    except KeyboardInterrupt:
+        add(Result(of="interrupted", outcome=Outcome.FAILED, seen="Ctrl-C", expected="an end of all checks"))
     finally:
         add(_judged(Check(name=CLEAN_UP, proves="", run=Ground.clean_up, phase=Phase.SETTLED), ground))
     return Run(ground.stage.name, began_at, datetime.now(UTC), results)

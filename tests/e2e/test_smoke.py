@@ -2,15 +2,15 @@
 
 import dataclasses
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from infra.stage import Stage
-from smoke import front_door
+from smoke import deployed, front_door, watching
 from smoke.__main__ import chosen
 from smoke.catalogue import CHECKS
 from smoke.check import Outcome, Result
-from smoke.deployed import event_sources
 from smoke.faults import Wrong
 from smoke.ground import Ground
 from smoke.run import CLEAN_UP, Run, run_all
@@ -79,11 +79,60 @@ def test_a_disabled_event_source_is_seen(deployment: Deployment, ground: Ground)
     client.update_event_source_mapping(UUID=source["UUID"], Enabled=False)
     try:
         with pytest.raises(Wrong) as wrong:
-            event_sources(ground)
+            deployed.event_sources(ground)
     finally:
         client.update_event_source_mapping(UUID=source["UUID"], Enabled=True)
 
     queue = source["EventSourceArn"].rpartition(":")[2]
     assert wrong.value.seen == f"{queue}: Disabled"
     assert wrong.value.expected == "8 sources, Enabled"
-    eventually(lambda: event_sources(ground), bool, what="all sources are enabled again")
+    eventually(lambda: deployed.event_sources(ground), bool, what="all sources are enabled again")
+
+
+def test_functions_that_may_not_send_themselves_messages_are_seen(deployment: Deployment, ground: Ground) -> None:
+    client = deployment.client("lambda")
+    names = [deployment.function(name) for name in ("Worker", "DeadLetters")]
+
+    with pytest.raises(Wrong, match="'Worker': 'Terminate'") as wrong:  # what the local cloud makes of the template
+        deployed.recursion(ground)
+    for name in names:
+        client.put_function_recursion_config(FunctionName=name, RecursiveLoop="Allow")
+    try:
+        assert deployed.recursion(ground) == "Allow, of Worker and DeadLetters"
+    finally:
+        for name in names:
+            client.put_function_recursion_config(FunctionName=name, RecursiveLoop="Terminate")
+
+    assert wrong.value.expected == "Allow"
+
+
+def test_the_stream_of_the_audit_trail_is_looked_at(ground: Ground) -> None:
+    assert deployed.audit_stream(ground) == "ACTIVE"
+
+
+def test_metrics_are_looked_for_in_the_namespace_of_the_stage(deployment: Deployment, ground: Ground) -> None:
+    attempts = {"MetricName": "attempts", "Dimensions": [{"Name": "service", "Value": "worker"}], "Value": 3}
+    deployment.client("cloudwatch").put_metric_data(Namespace=ground.stage.metrics_namespace, MetricData=[attempts])
+
+    assert watching.metrics(ground) == "Tickwheel/local: {'attempts': 3.0, 'dead_lettered': 0}"
+
+
+def test_an_alarm_is_received_and_what_received_it_is_removed(deployment: Deployment) -> None:
+    ground = Ground(Stage.named("local"), deployment.stack.aws.as_kwargs())
+    sns, topic = deployment.client("sns"), ground.resources.outputs["AlarmTopicArn"]
+
+    def subscribed() -> list[str]:
+        found = sns.list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]
+        return [each["Endpoint"] for each in found if ground.run in each["Endpoint"]]
+
+    with ThreadPoolExecutor(1) as pool:
+        seen = pool.submit(watching.alarm, ground)
+        eventually(subscribed, bool, what="the check has subscribed to the topic")
+        sns.publish(TopicArn=topic, Subject="OK: something else", Message="{}")
+        sns.publish(TopicArn=topic, Subject="ALARM: DeadLetteredByWorker", Message="{}")
+        assert seen.result(timeout=120) == "ALARM: DeadLetteredByWorker; 0 addresses are mailed"
+    ground.clean_up()
+
+    assert subscribed() == []
+    assert [url for url in deployment.client("sqs").list_queues()["QueueUrls"] if ground.run in url] == []
+    ground.close()

@@ -146,6 +146,26 @@ def test_a_check_without_an_end_has_failed_and_the_others_are_told(
     assert results["ends"].outcome is Outcome.PASSED
 
 
+def test_a_run_that_is_interrupted_has_failed_and_what_it_made_is_removed(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[str] = []
+    ground.at_the_end("a queue", lambda: closed.append("queue"))
+
+    def interrupt(*_: object) -> list[Result]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("smoke.run._side_by_side", interrupt)
+
+    run = ran(ground, a_check(lambda _: "seen"))
+
+    assert closed == ["queue"]
+    assert [(result.of, result.outcome) for result in run.results] == [
+        ("interrupted", Outcome.FAILED),
+        (CLEAN_UP, Outcome.PASSED),
+    ]
+
+
 def test_everything_is_removed_even_if_something_cannot_be(ground: Ground, server: ApiServer) -> None:
     closed: list[str] = []
 
@@ -239,6 +259,14 @@ def test_a_run_says_how_long_and_how_dear_it_may_be_before_it_begins() -> None:
     assert f"{len(chosen())} checks of stage dev: " in said
     assert " minutes at most, " in said
     assert " USD at most" in said
+
+
+def test_the_page_says_how_long_and_how_dear_a_run_on_dev_may_be() -> None:
+    seconds = longest(chosen(), DEV)
+
+    assert f"{seconds / 60:.0f} minutes and {most_usd(chosen(), DEV, seconds=seconds):.2f} USD on `dev`" in read_page(
+        "smoke.md"
+    )
 
 
 def test_long_checks_run_only_where_they_are_asked_for() -> None:
