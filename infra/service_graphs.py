@@ -21,7 +21,7 @@ from infra.widgets import MINUTE, graph, line, of_functions, query
 NEW_TABLE_WRITES, NEW_TABLE_READS = 4_000, 12_000
 """Units a second that a table takes from its creation, until it has served more.
 
-https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/on-demand-capacity-mode.html
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput.html
 """
 
 MUCH_CONCURRENCY = 80
