@@ -10,8 +10,11 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from functions.domain.instants import MILLISECOND
 from functions.domain.jobs.claims import RENEW_AFTER
+from functions.domain.jobs.job import Priority
 from infra.burn_rates import BurnRates
+from infra.function_alarms import MINUTE, camel_case, dropped_invocations, errors, silence, throttles
 from infra.metrics import BURYING, emitted
 from infra.package import Function
 from infra.ready_queues import ReadyQueues
@@ -43,14 +46,20 @@ WAITING_FOR_OFFICE_HOURS = ("operations",)
 MAKING_JOBS_LATE = ("scanner", "worker")
 """Functions whose errors do: that is one fault, and one page."""
 
-MINUTE = cdk.Duration.minutes(1)
+TICKING = ("scanner", "sweeper")
+"""Functions without whose ticks jobs are late, or nobody sees it."""
+
+CRITICAL_LAG = timedelta(seconds=30)
+"""How late a tenth of the critical attempts of a minute may begin."""
 
 
 class Alarms(Construct):
     """Alarms on single metrics, and over them one page for each kind of fault.
 
-    Missing data is healthy and does not breach, except for the scanner and the sweeper, which emit something
-    each minute.
+    Missing data is healthy and does not breach, except for invocations of the scanner and the sweeper, which are ticks
+    (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html).
+
+    parts_of_pages: the alarms on single metrics that page together.
     """
 
     def __init__(
@@ -72,30 +81,45 @@ class Alarms(Construct):
         depths = [
             self._depth(priority, queue=queue) for priority, queue in zip(PRIORITIES, ready_queues.queues, strict=True)
         ]
-        errors = {function.name: self._errors(function) for function in functions}
+        by_name = {function.name: function for function in functions}
+        failures = {function.name: errors(self, function) for function in functions}
         late = [
             self._oldest_bucket(),
             self._promotion_lag(),
+            self._critical_late(),
             *(age for priority, age in ages.items() if priority != "low"),
-            *(errors[name] for name in MAKING_JOBS_LATE),
+            *(failures[name] for name in MAKING_JOBS_LATE),
         ]
         elsewhere = (*WAITING_FOR_OFFICE_HOURS, *MAKING_JOBS_LATE)
         failing = [
-            *(error for name, error in errors.items() if name not in elsewhere),
+            *(failure for name, failure in failures.items() if name not in elsewhere),
             self._failed_requests(),
-            self._throttles(next(function for function in functions if function.name == "api")),
+            throttles(
+                self,
+                by_name["api"],
+                meaning="Requests do not reach the API: the account has no concurrency left for it",
+                section="requests-fail",
+            ),
+            *(silence(self, by_name[name]) for name in TICKING),
         ]
-        broken = [*self._broken_promises(), *self._dropped_invocations(functions)]
+        broken = [*self._broken_promises(), *dropped_invocations(self, functions)]
         letters = [*self._dead_lettered(), *self._waiting_for_their_consumer(ready_queues)]
         topics.ticket(
             ages["low"],
             *depths,
-            *(errors[name] for name in WAITING_FOR_OFFICE_HOURS),
+            *(failures[name] for name in WAITING_FOR_OFFICE_HOURS),
+            throttles(
+                self,
+                by_name["worker"],
+                meaning="Batches do not reach the worker: the account has no concurrency left, and each try ages their messages",
+                section="workers-are-throttled",
+            ),
             self._operation_failures(),
             self._shedding(),
             self._held_too_long(),
             self._chains_set_aside(),
         )
+        self.parts_of_pages: list[cloudwatch.Alarm] = [*late, *broken, *letters, *failing]
         if not stage.emulated:  # the emulator knows neither alarms on expressions nor composites
             topics.ticket(self._rescue_rate())
             self._pages(late=late, broken=broken, letters=letters, failing=failing, topics=topics)
@@ -179,24 +203,10 @@ class Alarms(Construct):
             ),
         ]
 
-    def _dropped_invocations(self, functions: Sequence[Function]) -> list[cloudwatch.Alarm]:
-        return [
-            alarm(
-                self,
-                f"Dropped{_camel_case(function.name)}",
-                metric=function.dropped_invocations(),
-                threshold=0,
-                meaning=f"Lambda takes invocations of {function.name} for a loop and drops them: messages end as dead letters",
-                section="lambda-drops-invocations",
-            )
-            for function in functions
-            if function.sends_to_itself
-        ]
-
     def _dead_lettered(self) -> list[cloudwatch.Alarm]:
         return [
             self._above_zero(
-                f"DeadLetteredBy{_camel_case(service)}",
+                f"DeadLetteredBy{camel_case(service)}",
                 metric="dead_lettered",
                 service=service,
                 meaning=f"A job failed for good: dead_lettered of the {service}",
@@ -243,18 +253,6 @@ class Alarms(Construct):
             section="a-ready-queue-fills",
         )
 
-    def _errors(self, function: Function) -> cloudwatch.Alarm:
-        return alarm(
-            self,
-            f"Errors{_camel_case(function.name)}",
-            metric=function.function.metric_errors(period=MINUTE),
-            threshold=0,
-            periods=3,
-            breaching=2,
-            meaning=f"The {function.name} fails; one lost invocation is repeated, two in three minutes are a fault",
-            section="a-function-fails",
-        )
-
     def _failed_requests(self) -> cloudwatch.Alarm:
         return self._above_zero(
             "RequestsFail",
@@ -264,18 +262,6 @@ class Alarms(Construct):
             section="requests-fail",
             periods=3,
             breaching=2,
-        )
-
-    def _throttles(self, api: Function) -> cloudwatch.Alarm:
-        return alarm(
-            self,
-            "ThrottledApi",
-            metric=api.function.metric_throttles(period=MINUTE),
-            threshold=0,
-            periods=3,
-            breaching=2,
-            meaning="Requests do not reach the API: the account has no concurrency left for it",
-            section="requests-fail",
         )
 
     def _above_zero(
@@ -337,10 +323,8 @@ class Alarms(Construct):
             metric=emitted("oldest_bucket_age_s", service="scanner", stage=self._stage, statistic="Maximum"),
             threshold=OLDEST_BUCKET_AGE_S,
             periods=3,
-            meaning="The oldest bucket that is not drained is too old: promotion is behind, or no scanner runs",
+            meaning="The oldest bucket that is not drained is too old: promotion is behind",
             section="the-oldest-bucket-is-too-old",
-            # Every tick emits it: missing data is a scanner that dies or is not invoked.
-            missing=cloudwatch.TreatMissingData.BREACHING,
         )
 
     def _held_too_long(self) -> cloudwatch.Alarm:
@@ -361,10 +345,25 @@ class Alarms(Construct):
             metric=emitted("promotion_lag_s", service="sweeper", stage=self._stage, statistic="Maximum"),
             threshold=PROMOTION_LAG_S,
             periods=3,
-            meaning="A shard is behind, be its scanner silent, or no sweeper looks at the shards",
+            meaning="A shard is behind, or its scanner is silent",
             section="a-shard-is-behind",
-            # Every minute emits it: missing data is a sweeper that dies or is not invoked.
-            missing=cloudwatch.TreatMissingData.BREACHING,
+        )
+
+    def _critical_late(self) -> cloudwatch.Alarm:
+        lag = emitted(
+            "lag_ms",
+            service="worker",
+            stage=self._stage,
+            statistic="p90",
+            by=("priority", Priority.CRITICAL.name.lower()),
+        )
+        return alarm(
+            self,
+            "CriticalLate",
+            metric=lag,
+            threshold=CRITICAL_LAG / MILLISECOND,
+            meaning="Critical jobs begin more than half a minute late",
+            section="critical-jobs-are-late",
         )
 
     def _rescue_rate(self) -> cloudwatch.Alarm:
@@ -391,7 +390,3 @@ class Alarms(Construct):
 
 def _visible(queue: sqs.Queue) -> cloudwatch.Metric:
     return queue.metric_approximate_number_of_messages_visible(period=MINUTE, statistic="Maximum")
-
-
-def _camel_case(name: str) -> str:
-    return "".join(word.capitalize() for word in name.split("_"))

@@ -54,6 +54,7 @@ class Api(Construct):
     """The function behind the routes, and the address they share.
 
     operator: the role that may act for every tenant. token_endpoint: where tokens are taken; None where none are.
+    gateways, access_logs: each address, and the name of its log, by how its callers identify themselves.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, deployment: Deployment, operations: Function) -> None:
@@ -68,15 +69,18 @@ class Api(Construct):
         )
         api = _front(self, stage=stage, function=self.function, authorizer=authorizers.HttpIamAuthorizer())
         _allow(self.operator, api=api)
+        self.gateways, self.access_logs = {"signed": api}, {"signed": _access_log_name(self)}
         self.endpoint = api.api_endpoint
         self.token_endpoint: str | None = None
         if stage.jwt is not None:
             tokens = authorizers.HttpJwtAuthorizer("Tokens", stage.jwt.issuer, jwt_audience=list(stage.jwt.audience))
             # A route has one authorizer: the same routes, at an address of their own.
             place = Construct(self, "Tokens")
-            self.token_endpoint = _front(
+            taking_tokens = _front(
                 place, stage=stage, function=self.function, authorizer=tokens, caller="$context.authorizer.claims.sub"
-            ).api_endpoint
+            )
+            self.gateways["tokens"], self.access_logs["tokens"] = taking_tokens, _access_log_name(place)
+            self.token_endpoint = taking_tokens.api_endpoint
 
 
 def _front(
@@ -110,7 +114,7 @@ def _publish(scope: Construct, *, api: apigateway.HttpApi, stage: Stage, caller:
         # Below this prefix one resource policy of CloudWatch Logs holds for all groups. Elsewhere each API of the account
         # adds its own to it, until it has 5,120 characters and no stage can be created any more
         # (https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/AWS-logs-and-resource-policy.html).
-        log_group_name=f"/aws/vendedlogs/{cdk.Stack.of(scope).stack_name}/api",
+        log_group_name=_access_log_name(scope),
         retention=stage.log_retention,
         removal_policy=cdk.RemovalPolicy.DESTROY,
     )
@@ -127,6 +131,11 @@ def _publish(scope: Construct, *, api: apigateway.HttpApi, stage: Stage, caller:
             throttling_rate_limit=REQUESTS_PER_SECOND, throttling_burst_limit=BURST
         ),
     )
+
+
+def _access_log_name(scope: Construct) -> str:
+    """One for each address of a stage: by the construct that it is in."""
+    return f"/aws/vendedlogs/{cdk.Stack.of(scope).stack_name}/{scope.node.id.lower()}"
 
 
 def _operator(scope: Construct, *, stage: Stage) -> iam.Role:

@@ -14,6 +14,9 @@ from infra.topics import Topics
 
 SECTION = "audit-lines-are-lost"
 
+LATE_SECONDS = 3 * BUFFER_SECONDS
+"""The age of a line from which on the stream does not come to deliver."""
+
 
 class AuditAlarms(Construct):
     """Tickets for lines that the stream did not take, and for a stream that does not come to deliver."""
@@ -41,7 +44,7 @@ class AuditAlarms(Construct):
                 statistic="Maximum",
                 period=cdk.Duration.minutes(5),
             ),
-            threshold=3 * BUFFER_SECONDS,
+            threshold=LATE_SECONDS,
             periods=3,
             meaning="The audit stream holds lines back and does not deliver them: it drops what is a day old",
             section=SECTION,

@@ -1,7 +1,7 @@
 """One page in the order of an incident: are jobs late, where do they wait, whose are they, what has changed.
 
-The earliest signals are on top: the oldest bucket grows old before its jobs are late, and the slowest of them are late
-before the others.
+On top is what is in alarm, and where the runbook says what to do. Of the signals the earliest come first: the oldest bucket
+grows old before its jobs are late, and the slowest of them are late before the others. Causes come before distributions.
 """
 
 from __future__ import annotations
@@ -10,18 +10,37 @@ from collections.abc import Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from functions.domain.metrics import DIMENSIONS, VALUES
-from infra.metrics import BURYING, EMITTED, ENDED_BY_TARGETS, emitted
+from functions.domain.instants import MILLISECOND
+from functions.domain.jobs.job import Priority
+from functions.domain.metrics import DIMENSIONS
+from infra import service_graphs
+from infra.alarms import CRITICAL_LAG, OLDEST_BUCKET_AGE_S, PROMOTION_LAG_S, Alarms
+from infra.api import Api
+from infra.burn_rates import FAST, SLOW
+from infra.metrics import BURYING, ENDED_BY_TARGETS, emitted
 from infra.package import Function
 from infra.ready_queues import ReadyQueues
-from infra.stage import PRIORITIES, Stage
+from infra.runbook import RUNBOOK
+from infra.stage import Stage
+from infra.storage import StorageStack
+from infra.topics import Topics
+from infra.widgets import graph, heading, line, of, of_each, of_values, query
 
-ROW_WIDTH = 24
 PERCENTILES = ("p50", "p95", "p99", "p99.9")
-MINUTE = cdk.Duration.minutes(1)
+
+RUNBOOK_TEXT = f"""**Runbook:** `{RUNBOOK}` of this release.
+
+| pages | section |
+|---|---|
+| Jobs are late | `#jobs-are-late` |
+| A promise is broken | `#a-promise-is-broken` |
+| Jobs fail for good | `#jobs-fail-for-good` |
+| A function fails | `#a-function-fails` |
+
+The description of each alarm ends with its section. `tickwheel status` says what is behind, and why.
+"""
 
 
 class Dashboard(Construct):
@@ -33,8 +52,12 @@ class Dashboard(Construct):
         construct_id: str,
         *,
         stage: Stage,
+        api: Api,
         ready_queues: ReadyQueues,
         functions: Sequence[Function],
+        storage: StorageStack,
+        alarms: Alarms,
+        topics: Topics,
     ) -> None:
         super().__init__(scope, construct_id)
         by_name = {function.name: function for function in functions}
@@ -43,61 +66,116 @@ class Dashboard(Construct):
             "Dashboard",
             default_interval=cdk.Duration.hours(3),
             widgets=[
-                [_heading("Are jobs late?")],
+                _on_top(alarms, topics=topics),
+                [heading("Are jobs late?")],
                 _first_signs(stage),
                 _lateness(functions, stage=stage),
-                *(_lag_by(dimension, stage=stage) for dimension in DIMENSIONS["lag_ms"]),
-                [_heading("Where: submission")],
+                [heading("Where: submission")],
+                service_graphs.gateway(api),
                 _submission(stage),
-                [_heading("Where: promotion")],
+                [heading("Where: promotion")],
                 _promotion(stage),
                 _fires(stage),
-                [_heading("Where: queues")],
-                _queues(ready_queues),
-                [_heading("Where: execution")],
+                [heading("Where: queues")],
+                service_graphs.queues(ready_queues, stage=stage),
+                [heading("Where: execution")],
                 _execution(stage),
-                _functions(functions, stage=stage),
-                [_heading("Whose are they?")],
+                _targets(ready_queues, stage=stage),
+                [heading("Where: functions and stores")],
+                service_graphs.functions(functions),
+                service_graphs.concurrency(functions, stage=stage, columns=2),
+                service_graphs.tables(storage),
+                service_graphs.audit_stream(storage.audit.stream_name),
+                [heading("Whose are they?")],
                 _tenants(by_name["worker"]),
-                [_heading("What has changed?")],
+                [heading("What has changed?")],
                 _changes(stage),
                 [_changed_by_hand(by_name["api"])],
+                [heading("Which jobs are late?")],
+                *(_lag_by(dimension, stage=stage) for dimension in DIMENSIONS["lag_ms"]),
             ],
         )
 
 
+def _on_top(alarms: Alarms, *, topics: Topics) -> list[cloudwatch.IWidget]:
+    def states(title: str, shown: Sequence[cloudwatch.IAlarm], *, width: int) -> cloudwatch.IWidget:
+        return cloudwatch.AlarmStatusWidget(title=title, alarms=list(shown), width=width, height=8)
+
+    # The local cloud has no composites: there, what they would combine pages for nobody, and is shown alone.
+    return [
+        cloudwatch.TextWidget(markdown=RUNBOOK_TEXT, width=6, height=8),
+        *([states("Pages", topics.paging, width=4)] if topics.paging else []),
+        states("What they combine", alarms.parts_of_pages, width=8 if topics.paging else 12),
+        states("Tickets", topics.ticketing, width=6),
+    ]
+
+
 def _first_signs(stage: Stage) -> list[cloudwatch.IWidget]:
     return [
-        _graph(
+        graph(
             "Oldest bucket that is not drained (s)",
             emitted("oldest_bucket_age_s", service="scanner", stage=stage, statistic="Maximum"),
             emitted("promotion_lag_s", service="sweeper", stage=stage, statistic="Maximum"),
-            columns=2,
+            columns=3,
+            lines=[
+                line(OLDEST_BUCKET_AGE_S, "oldest_bucket_age_s: alarm"),
+                line(PROMOTION_LAG_S, "promotion_lag_s: alarm"),
+            ],
         ),
-        _graph("Lag p99 (ms)", emitted("lag_ms", service="worker", stage=stage, statistic="p99"), columns=2),
+        graph(
+            "Lag p99 (ms)",
+            emitted("lag_ms", service="worker", stage=stage, statistic="p99"),
+            columns=3,
+            lines=[_objective(stage)],
+        ),
+        graph(
+            "Lag p90 of critical jobs (ms)",
+            emitted(
+                "lag_ms",
+                service="worker",
+                stage=stage,
+                statistic="p90",
+                by=("priority", Priority.CRITICAL.name.lower()),
+                label="critical",
+            ),
+            columns=3,
+            lines=[_objective(stage), line(CRITICAL_LAG / MILLISECOND, "alarm")],
+        ),
     ]
+
+
+def _objective(stage: Stage) -> cloudwatch.HorizontalAnnotation:
+    return line(stage.objective.lag / MILLISECOND, f"objective: {100 * stage.objective.share:g} % of attempts")
 
 
 def _lateness(functions: Sequence[Function], *, stage: Stage) -> list[cloudwatch.IWidget]:
     return [
-        _graph(
+        graph(
             "Lag, the other percentiles (ms)",
             *(emitted("lag_ms", service="worker", stage=stage, statistic=share) for share in ("p50", "p95", "p99.9")),
             columns=3,
+            lines=[_objective(stage)],
         ),
-        _graph(
+        graph(
             f"Share of attempts that began more than {stage.objective.lag.total_seconds():g} s late",
             emitted("late", service="worker", stage=stage, statistic="Average", period=cdk.Duration.minutes(5)),
             columns=3,
+            lines=[
+                line(stage.objective.error_budget, "error budget"),
+                *(
+                    line(burn.factor * stage.objective.error_budget, f"{burn.factor:g} times: page")
+                    for burn in (SLOW, FAST)
+                ),
+            ],
         ),
-        _graph(
+        graph(
             "Must be zero",
             emitted("early", service="worker", stage=stage),
             emitted("stragglers", service="sweeper", stage=stage),
             emitted("clock_skewed", service="scanner", stage=stage),
-            *_of_each("chains_broken", stage=stage),
+            *of_each("chains_broken", stage=stage),
             *(emitted("dead_lettered", service=service, stage=stage) for service in BURYING),
-            *_of_each("audit_lines_lost", stage=stage),
+            *of_each("audit_lines_lost", stage=stage),
             *(
                 function.dropped_invocations().with_(label=f"{function.name}: invocations dropped")
                 for function in functions
@@ -110,10 +188,11 @@ def _lateness(functions: Sequence[Function], *, stage: Stage) -> list[cloudwatch
 
 def _lag_by(dimension: str, *, stage: Stage) -> list[cloudwatch.IWidget]:
     return [
-        _graph(
+        graph(
             f"Lag {share} by {dimension} (ms)",
-            *_of_values("lag_ms", dimension, service="worker", stage=stage, statistic=share),
+            *of_values("lag_ms", dimension, service="worker", stage=stage, statistic=share),
             columns=len(PERCENTILES),
+            lines=[_objective(stage)],
         )
         for share in PERCENTILES
     ]
@@ -121,14 +200,14 @@ def _lag_by(dimension: str, *, stage: Stage) -> list[cloudwatch.IWidget]:
 
 def _submission(stage: Stage) -> list[cloudwatch.IWidget]:
     return [
-        _graph(
+        graph(
             "Taken in",
-            *_of("api", "jobs_submitted", "triggered", "backfilled", stage=stage),
+            *of("api", "jobs_submitted", "triggered", "backfilled", stage=stage),
             columns=3,
         ),
-        _graph(
+        graph(
             "Refused: rates and quotas of tenants, and classes that are shed",
-            *_of(
+            *of(
                 "api",
                 "submissions_throttled",
                 "reads_throttled",
@@ -139,30 +218,30 @@ def _submission(stage: Stage) -> list[cloudwatch.IWidget]:
             emitted("shedding", service="sweeper", stage=stage),
             columns=3,
         ),
-        _graph("Failed by a store or a fault", *_of("api", "requests_failed", stage=stage), columns=3),
+        graph("Failed by a store or a fault", *of("api", "requests_failed", stage=stage), columns=3),
     ]
 
 
 def _promotion(stage: Stage) -> list[cloudwatch.IWidget]:
     return [
-        _graph(
+        graph(
             "Promoted, and read again by the audit",
             emitted("promoted", service="scanner", stage=stage),
             emitted("audited", service="sweeper", stage=stage),
             columns=4,
         ),
-        _graph(
+        graph(
             "Tenants with more due than their turn or cap, or paused; age of the oldest bucket of all, also of theirs (s, right)",
             emitted("cursors_behind", service="scanner", stage=stage),
             right=[emitted("held_age_s", service="scanner", stage=stage, statistic="Maximum")],
             columns=4,
         ),
-        _graph(
+        graph(
             "Smallest budget of a class: jobs that a tick of a shard may promote",
             emitted("budget", service="sweeper", stage=stage, statistic="Minimum"),
             columns=4,
         ),
-        _graph(
+        graph(
             "Deepest ready queue: jobs that it holds",
             emitted("depth", service="sweeper", stage=stage, statistic="Maximum"),
             columns=4,
@@ -172,46 +251,22 @@ def _promotion(stage: Stage) -> list[cloudwatch.IWidget]:
 
 def _fires(stage: Stage) -> list[cloudwatch.IWidget]:
     return [
-        _graph(
+        graph(
             "Fires of schedules",
-            *_of_each("occurrences", stage=stage),
-            *_of_each("alarms_due", stage=stage),
+            *of_each("occurrences", stage=stage),
+            *of_each("alarms_due", stage=stage),
             columns=4,
         ),
-        _graph(
+        graph(
             "Fires that were missed or skipped",
-            *_of_each("misfires", stage=stage),
-            *_of_each("skipped", stage=stage),
+            *of_each("misfires", stage=stage),
+            *of_each("skipped", stage=stage),
             columns=4,
         ),
-        _graph("Time since the fire before, p50 (s)", *_of_each("gap_s", stage=stage, statistic="p50"), columns=4),
-        _graph(
+        graph("Time since the fire before, p50 (s)", *of_each("gap_s", stage=stage, statistic="p50"), columns=4),
+        graph(
             "Fires that wait for a window, p99 (s)",
-            *_of_each("outside_window_wait_s", stage=stage, statistic="p99"),
-            columns=4,
-        ),
-    ]
-
-
-def _queues(ready_queues: ReadyQueues) -> list[cloudwatch.IWidget]:
-    def of_each(queues: Sequence[sqs.Queue], metric: str) -> list[cloudwatch.Metric]:
-        return [
-            queue.metric(metric, label=priority, period=MINUTE, statistic="Maximum")
-            for priority, queue in zip(PRIORITIES, queues, strict=True)
-        ]
-
-    ready = ready_queues.queues
-    return [
-        _graph(
-            "Age of the oldest message (s), its delay included",
-            *of_each(ready, "ApproximateAgeOfOldestMessage"),
-            columns=4,
-        ),
-        _graph("Messages due and waiting", *of_each(ready, "ApproximateNumberOfMessagesVisible"), columns=4),
-        _graph("Messages not yet due", *of_each(ready, "ApproximateNumberOfMessagesDelayed"), columns=4),
-        _graph(
-            "Dead-letter queues",
-            *of_each(ready_queues.dead_letter_queues, "ApproximateNumberOfMessagesVisible"),
+            *of_each("outside_window_wait_s", stage=stage, statistic="p99"),
             columns=4,
         ),
     ]
@@ -219,21 +274,21 @@ def _queues(ready_queues: ReadyQueues) -> list[cloudwatch.IWidget]:
 
 def _execution(stage: Stage) -> list[cloudwatch.IWidget]:
     return [
-        _graph(
+        graph(
             "Attempts and what they ended in",
-            *_of("worker", "attempts", "succeeded", "retried", "failed", "expired", stage=stage),
+            *of("worker", "attempts", "succeeded", "retried", "failed", "expired", stage=stage),
             *(emitted("failed", service=service, stage=stage) for service in ("scanner", "sweeper", "dead_letters")),
-            *_of_each("cancelled", stage=stage),
+            *of_each("cancelled", stage=stage),
             columns=4,
         ),
-        _graph(
+        graph(
             "Outcomes that targets reported",
-            *_of("api", *(name for name in ENDED_BY_TARGETS if name != "retry_in_s"), stage=stage),
+            *of("api", *(name for name in ENDED_BY_TARGETS if name != "retry_in_s"), stage=stage),
             columns=4,
         ),
-        _graph(
+        graph(
             "Claims",
-            *_of(
+            *of(
                 "worker",
                 *("held", "leases_expired", "rescues", "claims_lost", "duplicates_dropped", "returned"),
                 stage=stage,
@@ -242,51 +297,46 @@ def _execution(stage: Stage) -> list[cloudwatch.IWidget]:
             emitted("claims_lost", service="api", stage=stage),
             columns=4,
         ),
-        _graph(
+        graph(
             "Put back before their claim: open breaker, paused tenant, no free permit; of deleted tenants: forgotten",
-            *_of("worker", "parked", "parked_by_pause", "parked_by_cap", "forgotten", stage=stage),
+            *of("worker", "parked", "parked_by_pause", "parked_by_cap", "forgotten", stage=stage),
             emitted("forgotten", service="dead_letters", stage=stage),
             columns=4,
         ),
     ]
 
 
-def _functions(functions: Sequence[Function], *, stage: Stage) -> list[cloudwatch.IWidget]:
-    def of_each(metric: str, *, statistic: str) -> list[cloudwatch.Metric]:
-        return [
-            function.function.metric(metric, label=function.name, period=MINUTE, statistic=statistic)
-            for function in functions
-        ]
-
+def _targets(ready_queues: ReadyQueues, *, stage: Stage) -> list[cloudwatch.IWidget]:
     return [
-        _graph(
-            "Time until the next attempt, p99 (s)", *_of_each("retry_in_s", stage=stage, statistic="p99"), columns=4
+        graph(
+            "Time that targets took to answer (ms)",
+            *(emitted("target_ms", service="worker", stage=stage, statistic=share) for share in ("p50", "p99")),
+            columns=3,
         ),
-        _graph("Errors of functions", *of_each("Errors", statistic="Sum"), columns=4),
-        _graph("Throttles of functions", *of_each("Throttles", statistic="Sum"), columns=4),
-        _graph("Duration p99 of functions (ms)", *of_each("Duration", statistic="p99"), columns=4),
+        service_graphs.in_flight(ready_queues, stage=stage, columns=3),
+        graph("Time until the next attempt, p99 (s)", *of_each("retry_in_s", stage=stage, statistic="p99"), columns=3),
     ]
 
 
 def _tenants(worker: Function) -> list[cloudwatch.IWidget]:
     # From the log: a metric with the tenant for a dimension would cost by the tenant.
     return [
-        _query(
+        query(
             "Tenants by attempts that began late",
             'filter message = "began_late"',
             "stats count(*) as attempts, pct(lag_ms, 99) as lag_p99 by tenant",
             "sort attempts desc",
             "limit 20",
-            function=worker,
+            log_group_names=[worker.log_group.log_group_name],
             columns=2,
         ),
-        _query(
+        query(
             "Tenants by attempts that did not succeed",
             'filter message = "job_settled" and outcome != "succeeded"',
             "stats count(*) as attempts by tenant, outcome, error",
             "sort attempts desc",
             "limit 20",
-            function=worker,
+            log_group_names=[worker.log_group.log_group_name],
             columns=2,
         ),
     ]
@@ -294,26 +344,26 @@ def _tenants(worker: Function) -> list[cloudwatch.IWidget]:
 
 def _changes(stage: Stage) -> list[cloudwatch.IWidget]:
     return [
-        _graph(
+        graph(
             "Breakers of destinations: opened, closed by a probe (worker) or by hand (api)",
-            *_of("worker", "breakers_opened", "breakers_closed", stage=stage),
+            *of("worker", "breakers_opened", "breakers_closed", stage=stage),
             emitted("breakers_closed", service="api", stage=stage),
             columns=4,
         ),
-        _graph(
+        graph(
             "Schedules: paused after failures, healed; runs abandoned",
-            *_of_each("chains_set_aside", stage=stage),
-            *_of_each("schedules_paused", stage=stage),
-            *_of_each("runs_abandoned", stage=stage),
-            *_of_each("schedules_healed", stage=stage),
+            *of_each("chains_set_aside", stage=stage),
+            *of_each("schedules_paused", stage=stage),
+            *of_each("runs_abandoned", stage=stage),
+            *of_each("schedules_healed", stage=stage),
             columns=4,
         ),
-        _graph(
+        graph(
             "Dead letters, by hand",
-            *_of("api", "dead_letters_replayed", "dead_letters_purged", stage=stage),
+            *of("api", "dead_letters_replayed", "dead_letters_purged", stage=stage),
             columns=4,
         ),
-        _graph(
+        graph(
             "Turns of operations that ended in an error",
             emitted("operation_failures", service="operations", stage=stage),
             columns=4,
@@ -323,60 +373,12 @@ def _changes(stage: Stage) -> list[cloudwatch.IWidget]:
 
 def _changed_by_hand(api: Function) -> cloudwatch.IWidget:
     changes = ("tenant_changed", "breaker_reset", "operation_accepted", "dead_letters_replayed", "dead_letters_purged")
-    return _query(
+    return query(
         "By hand: tenants, breakers, operations, dead letters",
         f"filter message in {list(changes)}".replace("'", '"'),
         "fields @timestamp, message, caller, tenant, what",
         "sort @timestamp desc",
         "limit 50",
-        function=api,
+        log_group_names=[api.log_group.log_group_name],
         columns=1,
-    )
-
-
-def _of(service: str, *names: str, stage: Stage) -> list[cloudwatch.Metric]:
-    return [emitted(name, service=service, stage=stage) for name in names]
-
-
-def _of_each(name: str, *, stage: Stage, statistic: str = "Sum") -> list[cloudwatch.Metric]:
-    return [
-        emitted(name, service=service, stage=stage, statistic=statistic, label=service if statistic != "Sum" else None)
-        for service, names in EMITTED.items()
-        if name in names
-    ]
-
-
-def _of_values(name: str, dimension: str, *, service: str, stage: Stage, statistic: str) -> list[cloudwatch.Metric]:
-    return [
-        emitted(name, service=service, stage=stage, statistic=statistic, by=(dimension, value), label=value)
-        for value in VALUES[dimension]
-    ]
-
-
-def _heading(text: str) -> cloudwatch.IWidget:
-    return cloudwatch.TextWidget(markdown=f"## {text}", width=ROW_WIDTH, height=1)
-
-
-def _graph(
-    title: str, *metrics: cloudwatch.IMetric, columns: int, right: Sequence[cloudwatch.IMetric] = ()
-) -> cloudwatch.IWidget:
-    """right: metrics of another unit, with an axis of their own."""
-    axis = cloudwatch.YAxisProps(min=0, show_units=False)
-    return cloudwatch.GraphWidget(
-        title=title,
-        left=list(metrics),
-        right=list(right),
-        width=ROW_WIDTH // columns,
-        left_y_axis=axis,
-        right_y_axis=axis if right else None,
-    )
-
-
-def _query(title: str, *lines: str, function: Function, columns: int) -> cloudwatch.IWidget:
-    return cloudwatch.LogQueryWidget(
-        title=title,
-        log_group_names=[function.log_group.log_group_name],
-        query_lines=list(lines),
-        width=ROW_WIDTH // columns,
-        height=6,
     )

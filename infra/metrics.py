@@ -60,6 +60,7 @@ EMITTED = {
         "lag_ms",
         "late",
         "attempts",
+        "target_ms",
         "succeeded",
         "failed",
         "retried",

@@ -31,14 +31,20 @@ def alarm(
     periods: int = 1,
     breaching: int | None = None,
     missing: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING,
+    is_least: bool = False,
 ) -> cloudwatch.Alarm:
-    """Watch that a metric does not exceed the threshold, in `breaching` of so many `periods`, or in all of them."""
+    """Watch that a metric does not exceed the threshold, in `breaching` of so many `periods`, or in all of them.
+
+    is_least: that it does not fall below it instead.
+    """
     return cloudwatch.Alarm(
         scope,
         construct_id,
         metric=metric,
         threshold=threshold,
-        comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+        comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
+        if is_least
+        else cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
         evaluation_periods=periods,
         datapoints_to_alarm=breaching,
         treat_missing_data=missing,

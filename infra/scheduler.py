@@ -46,9 +46,19 @@ class SchedulerStack(cdk.Stack):
         functions = [part.function for part in (api, scanner, worker, sweeper, operations, dead_letters)]
         unlock(functions, key=storage.key, former=stage.former_keys)
         topics = Topics(self, "Topics", stage=stage)
-        Alarms(self, "Alarms", stage=stage, ready_queues=ready_queues, functions=functions, topics=topics)
+        alarms = Alarms(self, "Alarms", stage=stage, ready_queues=ready_queues, functions=functions, topics=topics)
         AuditAlarms(self, "AuditAlarms", stage=stage, stream_name=storage.audit.stream_name, topics=topics)
-        Dashboard(self, "Dashboard", stage=stage, ready_queues=ready_queues, functions=functions)
+        Dashboard(
+            self,
+            "Dashboard",
+            stage=stage,
+            api=api,
+            ready_queues=ready_queues,
+            functions=functions,
+            storage=storage,
+            alarms=alarms,
+            topics=topics,
+        )
         if not stage.emulated:  # the emulator keeps no queries
             SavedQueries(self, "Queries", stage=stage, functions=functions)
         cdk.CfnOutput(self, "ApiEndpoint", value=api.endpoint, description="Where signed requests go")

@@ -20,6 +20,8 @@ from infra.stage import Stage
 class Topics(Construct):
     """`pages` wake somebody; `tickets` wait for office hours. The stage's address is subscribed to both.
 
+    paging, ticketing: the alarms that are sent to each.
+
     Both have a key of their own, also where a customer's key encrypts all else: they must work when that is gone, and
     what they carry are names and states of alarms.
     """
@@ -29,13 +31,17 @@ class Topics(Construct):
         key = _key(self, stage=stage)
         self.pages = _topic(self, "Pages", title=f"Tickwheel {stage.name}: page", key=key, stage=stage)
         self.tickets = _topic(self, "Tickets", title=f"Tickwheel {stage.name}: ticket", key=key, stage=stage)
+        self.paging: list[cloudwatch.AlarmBase] = []
+        self.ticketing: list[cloudwatch.AlarmBase] = []
 
     def page(self, *alarms: cloudwatch.AlarmBase) -> None:
         """Page when one of them is in alarm, and report when it has cleared."""
+        self.paging += alarms
         _send(alarms, to=self.pages)
 
     def ticket(self, *alarms: cloudwatch.AlarmBase) -> None:
         """Leave somebody a note."""
+        self.ticketing += alarms
         _send(alarms, to=self.tickets)
 
 

@@ -73,9 +73,11 @@ class Invoker:
         if isinstance(payload, Failed):
             return self._without_payload(timer, payload), claim
         self.starts.note(timer, started_at=started_at, ring=ring)
+        called_at = self.clock.monotonic()
         outcome = self.targets.call(
             job.target, payload, _invocation_of(timer, claim), options=job.options, timeout=job.timeout
         )
+        self.starts.journal.observe("target_ms", round(1000 * (self.clock.monotonic() - called_at)))
         return outcome, replace(claim, began_at=started_at)
 
     def _without_payload(self, timer: Timer, failure: Failed) -> Failed | None:

@@ -18,7 +18,8 @@ import jsonschema_rs
 Body = dict[str, Any]
 
 COLUMNS = 24
-MOST_METRICS = 500
+MOST_METRICS, MOST_METRICS_IN_ALL = 500, 2_500
+"""In a widget and in a dashboard, hidden ones included: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_limits.html."""
 
 STATISTIC = (
     r"^(SampleCount|Average|Sum|Minimum|Maximum|IQM"

@@ -24,6 +24,7 @@ from functions.domain.jobs.job import Priority, Timer
 from functions.domain.stage.conditions import Conditions
 from functions.ports.ready_queue import Rejected
 from functions.scanner.budgets import Budgets
+from functions.scanner.fair_scan import USED_UP, FairScan
 from functions.services.schedules import materialiser as materialising
 from functions.worker.handlers import HANDLERS
 from infra.alarms import HELD_TOO_LONG
@@ -234,9 +235,27 @@ def a_deployment_forgets_a_setting(watched: Watched) -> None:
     lose_a_setting(watched, FUNCTIONS)
 
 
-def no_scanner_runs(watched: Watched) -> None:
+def nothing_ticks(watched: Watched) -> None:
     """For more minutes than an alarm looks back."""
     watched.stage.travel(6 * MINUTE)
+
+
+def all_scanners_are_behind(watched: Watched) -> None:
+    """Each of their ticks ends before it begins."""
+    submitted_far(watched)
+    watched.stage.travel(6 * MINUTE)
+    with watched.patch.context() as patched:
+        patched.setattr(FairScan, "scan", lambda *_, **__: USED_UP)
+        for _ in range(3):
+            watched.next_minute()
+            watched.scan()
+
+
+def critical_jobs_wait(watched: Watched) -> None:
+    """Less long than would raise the age of their queue."""
+    watched.run("api", lambda: watched.stage.submit(priority="critical"))
+    watched.stage.travel(40 * SECOND)
+    watched.work("critical")
 
 
 def held_rows_are_not_put_anew(watched: Watched) -> None:
@@ -281,10 +300,11 @@ def lambda_takes_retries_for_a_loop(watched: Watched) -> None:
 
 
 def the_account_has_no_concurrency_left(watched: Watched) -> None:
-    """For the API, as Lambda tells: no code of ours runs."""
+    """For requests and batches, as Lambda tells: no code of ours runs."""
     for _ in range(2):
         watched.next_minute()
-        watched.data.put(metric("AWS/Lambda", "Throttles", FunctionName="ApiFunction"), 3.0, at=watched.now)
+        for function in ("ApiFunction", "WorkerFunction"):
+            watched.data.put(metric("AWS/Lambda", "Throttles", FunctionName=function), 3.0, at=watched.now)
 
 
 def workers_die(watched: Watched) -> None:
@@ -421,10 +441,14 @@ FAULTS: dict[str, Fault] = {
         for name in FUNCTIONS
     },
     "FunctionsFail": a_deployment_forgets_a_setting,
-    "OldestBucket": no_scanner_runs,
+    "OldestBucket": all_scanners_are_behind,
     "PromotionLag": some_shards_are_not_scanned,
+    "CriticalLate": critical_jobs_wait,
+    "SilentScanner": nothing_ticks,
+    "SilentSweeper": nothing_ticks,
     "RequestsFail": a_store_fails_the_api,
     "ThrottledApi": the_account_has_no_concurrency_left,
+    "ThrottledWorker": the_account_has_no_concurrency_left,
     "DroppedWorker": lambda_takes_retries_for_a_loop,
     "DroppedDeadLetters": lambda_takes_retries_for_a_loop,
     "RescueRate": workers_die,
@@ -470,8 +494,11 @@ def test_a_fault_sets_its_alarms_off(watched: Watched, fault: Fault) -> None:
 
 
 def test_no_scanner_is_noticed_by_its_silence(watched: Watched) -> None:
-    no_scanner_runs(watched)
-    assert {"OldestBucket", "JobsAreLate"} <= watched.in_alarm()
+    for _ in range(6):
+        watched.next_minute()
+        watched.handle("sweeper", {}, Context())
+    # Jobs are late by then, which is the page; should nobody look at the lag, the silence is.
+    assert {"PromotionLag", "JobsAreLate", "SilentScanner", "FunctionsFail"} <= watched.in_alarm()
 
 
 def test_a_shard_that_is_not_scanned_is_noticed_though_the_others_are(watched: Watched) -> None:
@@ -485,7 +512,32 @@ def test_no_sweeper_is_noticed_by_its_silence(watched: Watched) -> None:
     for _ in range(7):
         watched.next_minute()
         watched.scan()
-    assert {"PromotionLag", "JobsAreLate"} <= watched.in_alarm()
+    off = watched.in_alarm()
+    assert {"SilentSweeper", "FunctionsFail"} <= off
+    assert "JobsAreLate" not in off
+
+
+def test_a_stage_that_is_paused_as_a_whole_wakes_nobody(watched: Watched) -> None:
+    for number in range(8):  # each shard has something that it may not promote
+        submitted_far(watched, tenant=f"tenant-{number}")
+    watched.run("api", lambda: watched.stage.call("POST", "/v1/pause", {"note": "for a while"}))
+    watched.stage.travel(timedelta(seconds=201))
+    for _ in range(8):
+        watched.next_minute()
+        watched.scan()
+        watched.handle("sweeper", {}, Context())
+    assert len(watched.stage.rows("timers")) >= 8
+    assert watched.in_alarm() == set()
+
+
+def test_on_a_new_stage_only_the_silence_is_noticed_and_no_longer_than_to_its_first_ticks(
+    alarms: Alarms, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with watched_stage(alarms, monkeypatch, capsys) as new:
+        assert new.in_alarm() == {"SilentScanner", "SilentSweeper", "FunctionsFail"}
+        new.scan()
+        new.handle("sweeper", {}, Context())
+        assert new.in_alarm() == set()
 
 
 def test_a_function_that_makes_jobs_late_pages_as_that_alone(watched: Watched) -> None:

@@ -89,6 +89,13 @@ def test_requests_with_tokens_are_throttled_and_logged_by_their_subject(with_tok
     assert all(stage["Properties"]["DefaultRouteSettings"]["ThrottlingRateLimit"] > 0 for stage in stages)
 
 
+def test_each_address_has_a_log_of_its_own(with_tokens: Templates) -> None:
+    logs = [group["Properties"].get("LogGroupName") for group in with_tokens.of_type("AWS::Logs::LogGroup").values()]
+    assert sorted(filter(None, logs)) == [
+        f"/aws/vendedlogs/Tickwheel-dev-Scheduler/{name}" for name in ("api", "tokens")
+    ]
+
+
 def test_there_is_no_address_for_tokens_unless_the_stage_takes_some(templates: Templates) -> None:
     assert "JwtApiUrl" not in templates.scheduler["Outputs"]
     assert len(templates.of_type("AWS::ApiGatewayV2::Api")) == 1

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scripts.synthesis import Templates
-from tests.infra.dashboard_schema import Body, problems_of, rows_of
+from tests.infra.dashboard_schema import COLUMNS, MOST_METRICS, MOST_METRICS_IN_ALL, Body, problems_of, rows_of
 
 
 def body_of(templates: Templates) -> Body:
@@ -19,10 +19,14 @@ def body_of(templates: Templates) -> Body:
 
 
 def resolved(reference: dict[str, Any]) -> str:
-    """What a reference may become: a physical name, or the region."""
+    """What a reference may become: a physical name, an ARN, or the region."""
     match reference:
         case {"Ref": "AWS::Region"}:
             return "eu-central-1"
+        case {"Fn::GetAtt": [name, "Arn"]}:
+            return f"arn:aws:cloudwatch:eu-central-1:123456789012:alarm:{name}"
+        case {"Fn::ImportValue": name}:
+            return name
         case {"Ref": name} | {"Fn::GetAtt": [name, *_]}:
             return f"Tickwheel-{name}"
         case _:
@@ -37,10 +41,66 @@ def test_the_body_of_every_stage_has_the_structure_that_cloudwatch_documents(tem
     assert problems_of(body_of(templates)) == []
 
 
-def test_every_row_of_the_grid_is_full(templates: Templates) -> None:
-    body = body_of(templates)
-    for line in {widget["y"] for widget in body["widgets"]}:
-        assert sum(widget["width"] for widget in body["widgets"] if widget["y"] == line) == 24, line
+def test_the_grid_has_no_holes_and_nothing_lies_over_another(templates: Templates) -> None:
+    cells: list[tuple[int, int]] = []
+    for widget in body_of(templates)["widgets"]:
+        rows = range(widget["y"], widget["y"] + widget["height"])
+        cells += [(x, y) for x in range(widget["x"], widget["x"] + widget["width"]) for y in rows]
+    height = max(y for _, y in cells) + 1
+    assert sorted(cells) == [(x, y) for x in range(COLUMNS) for y in range(height)]
+
+
+def test_there_are_no_more_metrics_than_cloudwatch_shows(templates: Templates) -> None:
+    counts = [len(widget["properties"]["metrics"]) for widget in widgets(body_of(templates), "metric")]
+    assert max(counts) <= MOST_METRICS
+    assert sum(counts) <= MOST_METRICS_IN_ALL
+
+
+def test_every_alarm_is_on_top_and_each_in_one_place(templates: Templates) -> None:
+    shown = widgets(body_of(templates), "alarm")
+    assert {widget["y"] for widget in shown} == {0}
+    names = [arn.rpartition(":")[2] for widget in shown for arn in widget["properties"]["alarms"]]
+    single = set(templates.of_type("AWS::CloudWatch::Alarm"))
+    # Those that page, the tickets, and of what pages the parts; a rate of burning is explained by its own composite.
+    assert len(names) == len(set(names))
+    assert {name for name in single if "Burns" not in name} <= set(names)
+    composites = set(templates.of_type("AWS::CloudWatch::CompositeAlarm"))
+    assert {name for name in composites if "Burns" not in name} <= set(names)
+
+
+def test_the_lines_of_what_is_promised_are_in_the_graphs_of_the_lag(dev: Templates) -> None:
+    graphs = [widget["properties"] for widget in widgets(body_of(dev), "metric")]
+    of_lag = [graph for graph in graphs if any("lag_ms" in texts for texts, _ in rows_of(graph["metrics"]))]
+    assert len(of_lag) == 15
+    for graph in of_lag:
+        assert 2_000 in drawn_in(graph), graph["title"]
+    assert drawn_in(titled(graphs, "Lag p90 of critical jobs (ms)")) == [2_000, 30_000]
+    assert drawn_in(titled(graphs, "Share of attempts that began more than 2 s late")) == pytest.approx(
+        [0.001, 0.006, 0.0144]
+    )
+
+
+def test_a_line_that_says_alarm_is_at_the_threshold_of_one_on_that_metric(templates: Templates) -> None:
+    alarms = [alarm["Properties"] for alarm in templates.of_type("AWS::CloudWatch::Alarm").values()]
+    thresholds = {(alarm["MetricName"], alarm["Threshold"]) for alarm in alarms if "MetricName" in alarm}
+    found = 0
+    for widget in widgets(body_of(templates), "metric"):
+        names = {texts[1] for texts, _ in rows_of(widget["properties"]["metrics"]) if texts}
+        for mark in widget["properties"].get("annotations", {}).get("horizontal", []):
+            if "alarm" in mark["label"]:
+                assert any((name, mark["value"]) in thresholds for name in names), (widget["properties"]["title"], mark)
+                found += 1
+    assert found == 8
+
+
+def titled(graphs: list[Body], title: str) -> Body:
+    (found,) = [graph for graph in graphs if graph["title"] == title]
+    return found
+
+
+def drawn_in(graph: Body) -> list[float]:
+    """The values of its lines."""
+    return sorted(mark["value"] for mark in graph["annotations"]["horizontal"])
 
 
 def test_a_graph_has_a_title_and_an_axis_that_begins_at_zero(templates: Templates) -> None:
@@ -51,7 +111,8 @@ def test_a_graph_has_a_title_and_an_axis_that_begins_at_zero(templates: Template
 
 def test_no_graph_shows_the_same_line_twice(templates: Templates) -> None:
     for widget in widgets(body_of(templates), "metric"):
-        shown = [json.dumps([texts, shown.get("stat")]) for texts, shown in rows_of(widget["properties"]["metrics"])]
+        rows = rows_of(widget["properties"]["metrics"])
+        shown = [json.dumps([texts, shown.get("stat"), shown.get("expression")]) for texts, shown in rows]
         assert len(shown) == len(set(shown)), widget["properties"]["title"]
 
 
@@ -70,7 +131,7 @@ def shown(body: Body) -> Body:
 WRONG: dict[str, tuple[Callable[[Body], object], str]] = {
     "a widget of a kind that there is not": (lambda body: first("text")(body).update(type="note"), "note"),
     "a widget over another": (lambda body: body["widgets"][2].update(y=0, x=0), "lie over each other"),
-    "a widget beyond the grid": (lambda body: body["widgets"][1].update(x=20), "beyond column 24"),
+    "a widget beyond the grid": (lambda body: body["widgets"][2].update(x=20), "beyond column 24"),
     "a width of none": (lambda body: body["widgets"][1].update(width=0), "width"),
     "no region": (lambda body: properties(body).pop("region"), "region"),
     "a misspelt property": (lambda body: properties(body).update(titel="Lag"), "titel"),

@@ -78,6 +78,7 @@ def test_what_can_wait_makes_a_ticket(dev: Templates) -> None:
         "ErrorsOperations",
         "Shedding",
         "DepthHigh",
+        "ThrottledWorker",
     )
     assert [notified(named(dev, name)) for name in names] == [["TopicsTickets"]] * len(names)
 
@@ -94,6 +95,7 @@ def test_lateness_pages_by_burn_rates_promotion_all_queues_but_low_and_what_make
         "BurnsBurnSlow",
         "OldestBucket",
         "PromotionLag",
+        "CriticalLate",
         "QueueAgeCritical",
         "QueueAgeHigh",
         "QueueAgeNormal",
@@ -163,7 +165,15 @@ def test_a_function_that_fails_pages_no_second_time_while_jobs_are_late(dev: Tem
     assert failing["ActionsSuppressor"] == {"Fn::GetAtt": [suppressor, "Arn"]}
     assert (failing["ActionsSuppressorWaitPeriod"], failing["ActionsSuppressorExtensionPeriod"]) == (180, 300)
     watched = {name.removeprefix("Alarms")[:-8] for name in parts_of(failing)}
-    assert watched == {"ErrorsApi", "ErrorsSweeper", "ErrorsDeadLetters", "RequestsFail", "ThrottledApi"}
+    assert watched == {
+        "ErrorsApi",
+        "ErrorsSweeper",
+        "ErrorsDeadLetters",
+        "RequestsFail",
+        "ThrottledApi",
+        "SilentScanner",
+        "SilentSweeper",
+    }
 
 
 def test_nobody_is_mailed_unless_the_stage_says_whom(templates: Templates) -> None:

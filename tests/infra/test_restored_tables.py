@@ -43,7 +43,7 @@ def test_every_function_works_on_the_restored_tables_and_is_allowed_no_other(res
             assert any(physical in text_of(statement["Resource"]) for physical in RESTORED.values())
 
 
-def test_nothing_but_the_tables_of_its_functions_changes(restored: Templates, dev: Templates) -> None:
+def test_nothing_but_the_tables_of_its_functions_and_graphs_changes(restored: Templates, dev: Templates) -> None:
     changed = {
         restored.scheduler["Resources"][name]["Type"]
         for name in dev.scheduler["Resources"]
@@ -51,7 +51,7 @@ def test_nothing_but_the_tables_of_its_functions_changes(restored: Templates, de
     }
 
     assert restored.scheduler["Resources"].keys() == dev.scheduler["Resources"].keys()
-    assert changed == {"AWS::IAM::Policy", "AWS::Lambda::Function"}
+    assert changed == {"AWS::IAM::Policy", "AWS::Lambda::Function", "AWS::CloudWatch::Dashboard"}
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,13 @@ def seconds(duration: timedelta) -> str:
     return f"{duration.total_seconds():g} s"
 
 
+def test_every_quota_leads_to_the_page_of_aws_that_has_it() -> None:
+    quotas = PAGE[PAGE.index("| quota |") :].split("\n\n", 1)[0].splitlines()[2:]
+    assert len(quotas) == len(QUOTAS)
+    for line in quotas:
+        assert re.match(r"\| \[[^]]+\]\(https://docs\.aws\.amazon\.com/[^)]+\.html\)", line), line
+
+
 @pytest.mark.parametrize("column", range(len(STAGES)), ids=[stage.name for stage in STAGES])
 def test_the_page_says_the_numbers_of_a_stage(column: int) -> None:
     assert {name: cells[column] for name, cells in NUMBERS.items()} == told_of(STAGES[column])

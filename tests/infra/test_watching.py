@@ -11,6 +11,7 @@ from functions.domain.metrics import DIMENSIONS, VALUES
 from infra.metrics import BURYING, EMITTED, UnknownMetric, emitted
 from infra.stage import Stage
 from scripts.synthesis import ROOT, Templates
+from tests.infra.dashboard_schema import rows_of
 
 NAMESPACE = "Tickwheel/dev"
 
@@ -29,16 +30,9 @@ def dashboard_of(templates: Templates) -> dict[str, Any]:
 
 
 def graphed(templates: Templates) -> set[tuple[str, ...]]:
-    """Namespace, name and dimensions of each metric on the dashboard, with CloudWatch's dots resolved."""
-    found = set()
-    for widget in dashboard_of(templates)["widgets"]:
-        previous: list[str] = []
-        for metric in widget["properties"].get("metrics", []):
-            row = [part for part in metric if isinstance(part, str)]
-            row = [previous[place] if part == "." else part for place, part in enumerate(row)]
-            previous = row
-            found.add(tuple(row))
-    return found
+    """Namespace, name and dimensions of each metric on the dashboard."""
+    listed = [widget["properties"].get("metrics", []) for widget in dashboard_of(templates)["widgets"]]
+    return {tuple(texts) for metrics in listed for texts, _ in rows_of(metrics) if texts}
 
 
 def alarmed(templates: Templates) -> list[dict[str, Any]]:
@@ -93,14 +87,17 @@ def test_every_metric_is_named_in_the_code_that_emits_it() -> None:
 
 def test_the_dashboard_follows_an_incident(dev: Templates) -> None:
     headings = [widget["properties"]["markdown"] for widget in dashboard_of(dev)["widgets"] if widget["type"] == "text"]
-    assert headings == [
+    assert headings[0].startswith("**Runbook:** `docs/runbook.md`")
+    assert headings[1:] == [
         "## Are jobs late?",
         "## Where: submission",
         "## Where: promotion",
         "## Where: queues",
         "## Where: execution",
+        "## Where: functions and stores",
         "## Whose are they?",
         "## What has changed?",
+        "## Which jobs are late?",
     ]
 
 
@@ -114,8 +111,9 @@ def test_the_two_signs_that_come_first_are_on_top(dev: Templates) -> None:
 
 def test_queries_of_the_dashboard_look_for_events_that_are_logged(dev: Templates) -> None:
     queries = [widget["properties"]["query"] for widget in dashboard_of(dev)["widgets"] if widget["type"] == "log"]
-    assert len(queries) == 3
-    for query in queries:
+    about_events = [query for query in queries if "message" in query]
+    assert len(about_events) == 3
+    for query in about_events:
         assert events_in(query) - set(EVENTS) == set()
         assert events_in(query)
 
@@ -198,13 +196,42 @@ def test_every_function_has_an_alarm_on_its_errors(templates: Templates) -> None
     assert len(watched) == len(templates.functions())
 
 
-def test_silence_is_health_but_for_the_scanner_and_the_sweeper_whose_every_tick_speaks(templates: Templates) -> None:
-    silent = {
-        (alarm.get("MetricName"), alarm["TreatMissingData"])
-        for alarm in alarmed(templates)
-        if alarm["TreatMissingData"] != "notBreaching"
+def test_silence_is_health_but_for_the_ticks_of_scanner_and_sweeper(templates: Templates) -> None:
+    choices = {
+        (alarm.get("Namespace"), alarm.get("MetricName"), alarm["TreatMissingData"]) for alarm in alarmed(templates)
     }
-    assert silent == {("oldest_bucket_age_s", "breaching"), ("promotion_lag_s", "breaching")}
+    assert {choice for *_, choice in choices} == {"breaching", "notBreaching"}
+    # Those of DynamoDB would keep their state instead, whatever is asked for.
+    assert "AWS/DynamoDB" not in {metric["Namespace"] for metric in watched_metrics(templates)}
+    silent = silence_of(templates)
+    assert [name.removeprefix("Alarms")[:-8] for name in silent] == ["SilentScanner", "SilentSweeper"]
+    for alarm in silent.values():
+        assert (alarm["Properties"]["Namespace"], alarm["Properties"]["MetricName"]) == ("AWS/Lambda", "Invocations")
+
+
+def test_silence_is_watched_from_when_there_are_ticks_and_pages_only_after_a_wait_for_the_first(dev: Templates) -> None:
+    silent = silence_of(dev)
+    rules = dev.of_type("AWS::Events::Rule")
+    for name, alarm in silent.items():
+        ticks = {rule for rule in rules if rule.startswith(name.removeprefix("AlarmsSilent")[:-8])}
+        assert ticks
+        assert ticks <= set(alarm["DependsOn"])
+    paging = [
+        composite["Properties"]
+        for composite in dev.of_type("AWS::CloudWatch::CompositeAlarm").values()
+        if any(name in json.dumps(composite["Properties"]["AlarmRule"]) for name in silent)
+    ]
+    # A tick a minute, and as long again until Lambda's count and the alarm's evaluation are there.
+    assert [composite["ActionsSuppressorWaitPeriod"] for composite in paging] == [180]
+
+
+def silence_of(templates: Templates) -> dict[str, Any]:
+    """The alarms that are on without data, by their logical id."""
+    return {
+        name: alarm
+        for name, alarm in templates.of_type("AWS::CloudWatch::Alarm").items()
+        if alarm["Properties"]["TreatMissingData"] == "breaching"
+    }
 
 
 def test_a_metric_that_nothing_emits_cannot_be_watched() -> None:

@@ -35,7 +35,7 @@ class Watched:
     _running: dict[str, ModuleType] = field(default_factory=dict)
 
     def run(self, name: str, act: Callable[[], Any]) -> Any:
-        """Whatever a function does, under its own name; as Lambda does, an error of it is counted and goes no further."""
+        """Whatever a function does, under its own name; as Lambda does, it is counted, and an error of it, too."""
         self._start(name)
         self.capsys.readouterr()
         at, error, answer = self.now, 1.0, None
@@ -45,6 +45,7 @@ class Watched:
         self.data.read((json.loads(line) for line in lines if line.startswith("{")), at=at)
         function = "".join(word.capitalize() for word in name.split("_"))
         self.data.put(metric("AWS/Lambda", "Errors", FunctionName=f"{function}Function"), error, at=at)
+        self.data.put(metric("AWS/Lambda", "Invocations", FunctionName=f"{function}Function"), 1.0, at=at)
         return answer
 
     def handle(self, name: str, event: dict[str, Any], context: Any) -> Any:

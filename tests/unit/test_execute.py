@@ -61,13 +61,18 @@ def test_a_target_gets_all_it_needs_to_deduplicate_and_to_refuse_a_stale_attempt
     assert invocation.deadline == NOON + timedelta(seconds=10)
 
 
-def test_a_job_is_noted_with_its_lag_and_its_outcome(world: World):
+def test_a_job_is_noted_with_its_lag_the_time_of_its_target_and_its_outcome(world: World):
     timer = a_timer()
     world.clock.tick(timedelta(milliseconds=250))
 
+    def answer_after_a_while(*_: object) -> Succeeded:
+        world.clock.tick(timedelta(milliseconds=40))
+        return Succeeded()
+
+    world.targets.answer = answer_after_a_while
     world.work(a_message(timer))
 
-    assert world.journal.values == {"lag_ms": [250.0], "late": [0.0]}
+    assert world.journal.values == {"lag_ms": [250.0], "late": [0.0], "target_ms": [40]}
     assert world.journal.counts == {"attempts": 1, "succeeded": 1}
     assert world.events("job_settled")[0]["outcome"] == "succeeded"
 

@@ -91,4 +91,4 @@ def test_a_worker_leaves_out_what_was_promised_nothing():
 
     world.work(message)
 
-    assert world.journal.values == {"lag_ms": [3_000.0]}
+    assert world.journal.values == {"lag_ms": [3_000.0], "target_ms": [0]}

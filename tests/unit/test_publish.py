@@ -2,18 +2,21 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
 from functions.domain.errors import Undecodable
 from functions.domain.far_ring.cursor import ClassCursor, Cursors, OwnCursor, Position, first_cursors
 from functions.domain.far_ring.fairness import budgets_of, grant, order_from, quantum_of
-from functions.domain.instants import EPOCH
+from functions.domain.instants import EPOCH, MILLISECOND, MINUTE
 from functions.domain.jobs.job import Priority
-from functions.domain.stage.conditions import FRESH, Conditions, decode_conditions, encode_conditions
+from functions.domain.stage.conditions import FRESH, Conditions, decode_conditions, encode_conditions, worst_of
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
+from functions.ports.timers import Page
 from functions.sweeper.publish import Publisher
 from testkit.builders import NOON, a_submission, a_timer
+from testkit.fakes import InMemoryTimerStore
 from testkit.scheduler import World
 
 
@@ -109,6 +112,30 @@ def test_a_shard_that_hastens_through_the_day_before_it_was_first_scanned_refuse
         behind(world, minutes=60 * hours)
         assert not publisher.publish().shed
         world.clock.tick(timedelta(minutes=1))
+
+
+@pytest.mark.parametrize(("read_ms", "most_minutes"), [(5, 0), (40, 2)])
+def test_a_new_stage_whose_shards_look_through_a_day_of_empty_buckets_refuses_nobody_and_seems_late_only_briefly(
+    read_ms: int, most_minutes: int, monkeypatch: pytest.MonkeyPatch
+):
+    world, read = World(), InMemoryTimerStore.read
+    published: list[Conditions] = []
+
+    def read_slowly(self: InMemoryTimerStore, *asked: Any, **named: Any) -> Page:
+        world.clock.tick(read_ms * MILLISECOND)
+        if world.clock.now() >= NOON + timedelta(seconds=10) + len(published) * MINUTE:
+            published.append(world.publish())  # the sweeper's minute, in the middle of a tick
+        return read(self, *asked, **named)
+
+    monkeypatch.setattr(InMemoryTimerStore, "read", read_slowly)
+    for minute in range(5):
+        world.clock.tick(max(NOON + minute * MINUTE - world.clock.now(), timedelta(0)))
+        world.scan()
+
+    assert [conditions.shed for conditions in published] == [frozenset()] * len(published)
+    assert len(published) >= 4
+    # Three minutes in a row are an alarm.
+    assert len([conditions for conditions in published if worst_of(conditions.lags)]) <= most_minutes
 
 
 @pytest.mark.parametrize(("minutes", "is_shed"), [(35, False), (36, True)])
