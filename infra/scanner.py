@@ -23,6 +23,7 @@ class Scanner(Construct):
             max_event_age=MAX_AGE,
             environment={
                 "READY_CAPACITY": str(deployment.stage.ready_capacity),
+                **({"WARM_HERDS": "true"} if deployment.stage.warm_herds else {}),
             },
         )
         self.function.grant_tables("timers", "Query", "PutItem", "BatchWriteItem")

@@ -51,6 +51,7 @@ def invoke(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Iterator[Invoke]:
     if process is not None and reads is not None:
         reads.join()
         for stream in (process.stdin, process.stdout, process.stderr):
+            assert stream is not None
             stream.close()
 
 
