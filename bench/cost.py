@@ -290,6 +290,12 @@ class Model:
             self._line(
                 "Lambda", "provisioned pollers, hours", self._pollers(work) * HOURS, "poller_hour", is_assumed=True
             ),
+            self._line(
+                "Lambda",
+                "GB-s: workers kept started",
+                self.deployed.ready * memory["worker"] * SECONDS,
+                "ready_gb_second",
+            ),
         ]
 
     def _watching(self, work: Workload) -> list[Line]:

@@ -74,6 +74,7 @@ def deployed_of(stage: Stage) -> Deployed:
         limited_sources=sum(limit is not None for limit in stage.max_concurrency) + len(Priority),
         unlimited_sources=sum(limit is None for limit in stage.workers),
         pollers=sum(pollers.minimum for pollers in stage.pollers if pollers),
+        ready=stage.ready_critical,
         metrics=len(every_metric()),
         alarm_metrics=alarm_metrics,
         composite_alarms=kinds["AWS::CloudWatch::CompositeAlarm"],

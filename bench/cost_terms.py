@@ -111,7 +111,7 @@ class Deployed:
     """What a stage consists of. memory: MB by function. log_days: how long lines are kept. metrics: all that it can emit.
 
     limited_sources, unlimited_sources: event sources of SQS with a maximum concurrency, and without one. pollers: the
-    provisioned ones of all others, while there is nothing to do.
+    provisioned ones of all others, while there is nothing to do. ready: workers that are kept started.
     """
 
     name: str
@@ -122,6 +122,7 @@ class Deployed:
     limited_sources: int
     unlimited_sources: int
     pollers: int
+    ready: int
     metrics: int
     alarm_metrics: int
     composite_alarms: int

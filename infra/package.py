@@ -117,9 +117,15 @@ class Function(Construct):
             # By default Lambda stops a chain of 16 invocations. No client of ours says that there is one
             # (functions/adapters/clients.py); this is for what sends with another.
             recursive_loop=lambda_.RecursiveLoop.ALLOW if sends_to_itself else None,
+            current_version_options=lambda_.VersionOptions(removal_policy=cdk.RemovalPolicy.DESTROY),
         )
+        self._function = function
         self.function = cast("lambda_.IFunction", function)
         self._answer_findings(ticked=max_event_age is not None)
+
+    def latest_version(self) -> lambda_.IVersion:
+        """A version of what is deployed, which the next deployment replaces."""
+        return cast("lambda_.IVersion", self._function.current_version)
 
     def dropped_invocations(self) -> cloudwatch.Metric:
         """What Lambda has not run because it took it for a loop, a minute."""

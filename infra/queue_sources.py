@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
@@ -24,13 +25,17 @@ def consume(
     because: str,
     max_concurrency: Sequence[int | None],
     pollers: Sequence[Pollers | None] = (None,) * len(PRIORITIES),
+    instead: Mapping[str, lambda_.IFunction] = MappingProxyType({}),
 ) -> None:
-    """A source for the queue of each priority. because: why it needs no destination for failures."""
+    """A source for the queue of each priority. because: why it needs no destination for failures.
+
+    instead: by priority, what takes the place of the function.
+    """
     for priority, queue, limit, provisioned in zip(PRIORITIES, queues, max_concurrency, pollers, strict=True):
         source = lambda_.EventSourceMapping(
             scope,
             f"From{priority.capitalize()}",
-            target=function.function,
+            target=instead.get(priority, function.function),
             event_source_arn=queue.queue_arn,
             batch_size=BATCH_SIZE,
             report_batch_item_failures=True,

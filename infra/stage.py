@@ -21,7 +21,7 @@ from functions.domain.tenants.plan import DEFAULT_PLAN, PLAN_NAME, Limits, read_
 from functions.domain.wheel import MAX_WAIT, Wheel
 from infra.objective import Objective
 from infra.stage_parts import FunctionSize, InvalidStage, Jwt, in_seconds
-from infra.throughput import MAX_CONCURRENCY, Pollers, WarmThroughput, check_workers
+from infra.throughput import MAX_CONCURRENCY, Pollers, WarmThroughput, check_ready, check_workers
 
 PRIORITIES = tuple(priority.name.lower() for priority in Priority)
 """The names of the classes 0 to 3; everything that exists once per class is in this order."""
@@ -70,6 +70,7 @@ class Stage:
     alarm_email: who is mailed what pages and what makes a ticket; AWS asks that address for its consent.
     restored_tables: physical names of tables that take the place of the stage's own, after a restore.
     pollers: provisioned ones of a ready queue, where the class has no max_concurrency. warm_throughput: by the names of tables.
+    ready_critical: workers that are kept started for `critical` jobs alone, by provisioned concurrency.
     warm_herds: whether messages without a job bring workers up before a herd; only once every worker of the stage knows them.
     """
 
@@ -102,6 +103,7 @@ class Stage:
     pollers: tuple[Pollers | None, ...] = (None,) * len(PRIORITIES)
     warm_throughput: Mapping[str, WarmThroughput] = field(default_factory=dict, hash=False)
     warm_herds: bool = False
+    ready_critical: int = 0
     log_level: str = "INFO"
 
     def __post_init__(self) -> None:
@@ -109,6 +111,7 @@ class Stage:
         self._check_name()
         self._check_lease()
         check_workers(self.name, PRIORITIES, self.max_concurrency, self.pollers)
+        check_ready(self.name, self.ready_critical, workers=self.workers[0])
         self._check_targets()
         self._check_networks()
         self._check_plans()

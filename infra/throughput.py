@@ -100,3 +100,10 @@ def check_workers(
                 f"{stage}: {priority} has pollers, and a max_concurrency of {limit}, which AWS excludes beside them: "
                 f"set it to None; {provisioned.maximum} pollers run up to {provisioned.concurrency} workers"
             )
+
+
+def check_ready(stage: str, ready: int, *, workers: int | None) -> None:
+    """Refuse workers that are kept started for critical jobs where those could not use them."""
+    if ready < 0 or (workers is not None and ready > workers):
+        most = "no limit" if workers is None else f"{workers}, which is all that critical jobs may have at once"
+        raise InvalidStage(f"{stage}: ready_critical is {ready}: use 0 to {most}")

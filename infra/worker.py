@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from typing import cast
 
+from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from functions.domain.instants import MILLISECOND
 from infra.package import Deployment, Function
 from infra.queue_sources import consume
+from infra.stage import PRIORITIES, Stage
 from infra.targets import grant_targets
+
+CRITICAL = PRIORITIES[0]
 
 
 class Worker(Construct):
@@ -25,8 +30,23 @@ class Worker(Construct):
             # Low jobs take their share and no more: critical ones find a free function.
             max_concurrency=deployment.stage.max_concurrency,
             pollers=deployment.stage.pollers,
+            instead={CRITICAL: ready} if (ready := _ready(self, self.function, deployment.stage)) else {},
             because="SQS sources have no failure destination: the redrive policy of the ready queue is theirs.",
         )
+
+
+def _ready(scope: Construct, function: Function, stage: Stage) -> lambda_.IFunction | None:
+    """Workers that have started before there is a job; a version, because Lambda keeps none of the latest code started."""
+    if not stage.ready_critical:
+        return None
+    alias = lambda_.Alias(
+        scope,
+        "Critical",
+        alias_name=CRITICAL,
+        version=function.latest_version(),
+        provisioned_concurrent_executions=stage.ready_critical,
+    )
+    return cast("lambda_.IFunction", alias)
 
 
 def _function(scope: Construct, *, deployment: Deployment) -> Function:

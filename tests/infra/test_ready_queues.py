@@ -1,3 +1,6 @@
+import json
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from infra.stage import PRIORITIES, Stage
@@ -75,6 +78,22 @@ def test_every_queue_feeds_exactly_one_function_with_partial_failures_reported(
         assert source["BatchSize"] == 10
         assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
         assert "MaximumBatchingWindowInSeconds" not in source
+
+
+def test_workers_kept_started_serve_critical_jobs_and_no_others(templates_of: Callable[[Stage], Templates]) -> None:
+    templates = templates_of(replace(Stage.named("dev"), ready_critical=2))
+    ((alias, resource),) = templates.of_type("AWS::Lambda::Alias").items()
+    targets = {
+        name: json.dumps(source["Properties"]["FunctionName"])
+        for name, source in templates.of_type("AWS::Lambda::EventSourceMapping").items()
+    }
+
+    assert resource["Properties"]["ProvisionedConcurrencyConfig"] == {"ProvisionedConcurrentExecutions": 2}
+    assert [name for name, target in targets.items() if alias in target] == [
+        name for name in targets if name.startswith("WorkerFromCritical")
+    ]
+    (version,) = templates.of_type("AWS::Lambda::Version").values()
+    assert version["DeletionPolicy"] == "Delete"
 
 
 def test_each_priority_has_its_own_share_of_the_workers(any_stage: Stage, templates: Templates) -> None:

@@ -82,6 +82,14 @@ def test_every_priority_needs_pollers_or_none() -> None:
         a_stage(pollers=(Pollers(minimum=2, maximum=2),))
 
 
+@pytest.mark.parametrize("ready", [-1, 3])
+def test_workers_kept_started_are_no_more_than_critical_jobs_may_have(ready: int) -> None:
+    with pytest.raises(
+        InvalidStage, match=f"dev: ready_critical is {ready}: use 0 to 2, which is all that critical jobs"
+    ):
+        a_stage(ready_critical=ready)
+
+
 def test_pollers_beside_a_maximum_concurrency_are_refused_as_aws_does() -> None:
     with pytest.raises(
         InvalidStage,

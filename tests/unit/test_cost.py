@@ -25,6 +25,7 @@ MINUTES = 43_200  # in 30 days
 
 MODEL = Model(
     deployed=Deployed(
+        ready=0,
         name="test",
         shards=10,
         memory={"api": 512, "scanner": 1_769, "worker": 1_024, "sweeper": 512, "operations": 512, "dead_letters": 256},
@@ -186,6 +187,15 @@ def test_provisioned_pollers_cost_their_hours_and_grow_with_what_they_receive():
     busy = provisioned.bill(replace(WORK, jobs_a_day=1e9))
     assert line(busy, "provisioned pollers, hours")[0] == pytest.approx(1.1e9 / 86_400 / 100 * 720)
     assert [each for each in MODEL.bill(WORK).lines if each.unit == "poller_hour"] == []
+
+
+def test_workers_that_are_kept_started_cost_their_memory_all_the_time():
+    kept = replace(MODEL, deployed=replace(MODEL.deployed, ready=2, memory={**MODEL.deployed.memory, "worker": 512}))
+
+    quantity, usd = line(kept.bill(WORK), "GB-s: workers kept started")
+    assert quantity == 2 * 0.5 * 30 * 86_400
+    assert usd == pytest.approx(2 * 4.32, abs=0.01)
+    assert [each for each in MODEL.bill(WORK).lines if each.unit == "ready_gb_second"] == []
 
 
 def test_an_event_source_is_idle_as_its_stage_limits_it():

@@ -222,6 +222,12 @@ def died_and_consumed(world: World, timer: Timer) -> None:
     consumed(world, timer)
 
 
+def begun_and_consumed(world: World, timer: Timer) -> None:
+    for _ in range(MAX_RESCUES):
+        world.ledger.note_start(timer, now=NOON)
+    consumed(world, timer)
+
+
 def refuse_all(world: World) -> None:
     world.ready.refuses = lambda timer: Rejected(timer, "too long", is_permanent=True)
 
@@ -393,10 +399,10 @@ CALLERS: Mapping[str, Caller] = {
     "the consumer of dead letters": Caller(State.FAILED, a_plain(), died_and_consumed, consumed),
     "the consumer of dead letters, of a run": Caller(State.FAILED, a_run(), died_and_consumed, consumed),
     "the consumer of dead letters, of a job that is at_least_once": Caller(
-        State.FAILED, a_plain(delivery=Delivery.AT_LEAST_ONCE), consumed, nothing, is_reported_again=False
+        State.FAILED, a_plain(delivery=Delivery.AT_LEAST_ONCE), begun_and_consumed, nothing, is_reported_again=False
     ),
     "the consumer of dead letters, of a run that is at_least_once": Caller(
-        State.FAILED, a_run(delivery=Delivery.AT_LEAST_ONCE), consumed, nothing, is_reported_again=False
+        State.FAILED, a_run(delivery=Delivery.AT_LEAST_ONCE), begun_and_consumed, nothing, is_reported_again=False
     ),
     **{
         f"the scanner, of a row that cannot be sent and is {delivery}": Caller(

@@ -11,6 +11,7 @@ from bench.budgets import OCCURRENCES, UNITS, Path
 from functions.domain.errors import InvalidInput
 from functions.domain.far_ring.timer_record import encode_envelope
 from functions.domain.far_ring.write_units import attempt_units, dead_letter_units, row_units, submission_units
+from functions.domain.jobs.claims import MAX_RESCUES
 from functions.domain.jobs.job import Delivery, Payload
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.jobs.overlap import Overlap
@@ -143,7 +144,10 @@ def test_an_attempt_that_goes_on_by_itself_counts_its_end_when_it_says_it():
 
 def test_what_crashed_its_workers_fails_for_its_tenant():
     world = World()
-    body = encode_envelope([a_timer(delivery=Delivery.AT_LEAST_ONCE)])
+    timer = a_timer(delivery=Delivery.AT_LEAST_ONCE)
+    for _ in range(MAX_RESCUES):
+        world.ledger.note_start(timer, now=NOON)
+    body = encode_envelope([timer])
     world.burier().bury(body, message_id="m", seen_at=NOON, receive_count=10)
 
     assert used(world) == Usage(failed=1, units=1)
