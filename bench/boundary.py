@@ -12,7 +12,8 @@ from typing import Any
 import boto3
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.compat import HTTPHeaders
-from botocore.session import Session
+
+from functions.adapters import clients
 
 Handler = Callable[..., Any]
 
@@ -34,13 +35,15 @@ def hearing(handlers: Mapping[str, Handler], *, endpoints: Mapping[str, str] | N
         del os.environ[name]
     os.environ.update(_NO_ACCOUNT)
     os.environ.update({f"AWS_ENDPOINT_URL_{service.upper()}": url for service, url in (endpoints or {}).items()})
-    session = Session()
+    clients.session.cache_clear()
+    session = clients.session()
     for event, handler in handlers.items():
         session.register(event, handler)
     boto3.setup_default_session(botocore_session=session)
     try:
         yield
     finally:
+        clients.session.cache_clear()
         os.environ.clear()
         os.environ.update(before[0])
         boto3.DEFAULT_SESSION = before[1]

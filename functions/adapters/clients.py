@@ -162,13 +162,13 @@ def target(service: str, region: str, *, seconds: float) -> Any:
 
 
 @cache
-def _session() -> botocore.session.Session:
-    # Not boto3's: at a cold start that also imports what S3's transfers and resources need.
+def session() -> botocore.session.Session:
+    """What all clients are made from. Not boto3's: at a cold start that also imports what S3's transfers and resources need."""
     return botocore.session.get_session()
 
 
 def _client(service: str, config: Config, *, region: str | None = None) -> Any:
-    client = _session().create_client(service, region_name=region, config=config)
+    client = session().create_client(service, region_name=region, config=config)
     # Among the handlers of "before-call" the last: botocore adds the header there.
     client.meta.events.register_last("before-call", _without_lineage)
     return client

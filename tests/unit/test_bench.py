@@ -23,6 +23,8 @@ from bench.meter import Meter
 from bench.prices import price_of_a_million, read_prices
 from bench.queues import QUEUE_URLS, HeldQueues
 from bench.units import Measured
+from functions.adapters import clients
+from functions.adapters.system_clock import SystemClock
 from functions.domain.instants import SECOND
 from functions.domain.jobs.job import Delivery, Precision
 from functions.domain.jobs.overlap import Overlap
@@ -232,12 +234,14 @@ def test_the_meter_refuses_what_it_has_no_price_for() -> None:
 
 
 def test_clients_made_inside_reach_nothing_but_the_handlers(monkeypatch: pytest.MonkeyPatch) -> None:
+    clients.sqs()  # what was made before is not what is made inside
     monkeypatch.setenv("AWS_PROFILE", "production")
     session = boto3.DEFAULT_SESSION
 
     with hearing({"before-send.dynamodb": lambda request, **_: answer(request, b'{"TableNames": ["stubbed"]}')}):
         assert "AWS_PROFILE" not in os.environ
         assert boto3.client("dynamodb").list_tables()["TableNames"] == ["stubbed"]
+        assert clients.dynamodb(SystemClock()).list_tables()["TableNames"] == ["stubbed"]
 
     assert os.environ["AWS_PROFILE"] == "production"
     assert boto3.DEFAULT_SESSION is session
