@@ -76,12 +76,17 @@ def rules(ground: Ground) -> str:
             raise Wrong(f"{name} is {rule['State']}", expected="ENABLED")
         for target in ground.aws("events").list_targets_by_rule(Rule=name)["Targets"]:
             targets += 1
-            allowed = list(_sources_allowed(ground, target["Arn"]))
-            if not any(fnmatchcase(rule["Arn"], pattern) for pattern in allowed):
+            if not is_let_in(ground, rule["Arn"], target["Arn"]):
                 raise Wrong(
-                    f"{rule['Arn']} and permissions for {allowed}", expected="a permission that matches the rule"
+                    f"{rule['Arn']}, and {list(_sources_allowed(ground, target['Arn']))}",
+                    expected="a permission of its function that matches the rule",
                 )
     return f"{len(names)} rules ENABLED with {targets} targets that let them in"
+
+
+def is_let_in(ground: Ground, rule: str, function: str) -> bool:
+    """Whether the policy of a function has a permission for a rule, both by their ARNs."""
+    return any(fnmatchcase(rule, pattern) for pattern in _sources_allowed(ground, function))
 
 
 def audit_stream(ground: Ground) -> str:

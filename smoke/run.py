@@ -48,9 +48,9 @@ class Run:
 def longest(checks: Iterable[Check], stage: Stage) -> float:
     """How many seconds they take at most, one phase after the other; long ones one by one."""
     chosen = [check for check in checks if check.is_possible(stage)]
-    phases = [[check.longest(stage) for check in chosen if check.phase is phase] for phase in Phase]
+    phases = [[check.longest(stage) + _GRACE for check in chosen if check.phase is phase] for phase in Phase]
     return sum(
-        sum(seconds) if phase is Phase.LONG else max(seconds, default=0) + (_GRACE if seconds else 0)
+        sum(seconds) if phase is Phase.LONG else max(seconds, default=0)
         for phase, seconds in zip(Phase, phases, strict=True)
     )
 

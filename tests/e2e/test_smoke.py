@@ -89,6 +89,23 @@ def test_a_disabled_event_source_is_seen(deployment: Deployment, ground: Ground)
     eventually(lambda: deployed.event_sources(ground), bool, what="all sources are enabled again")
 
 
+def test_a_disabled_rule_and_one_that_its_function_does_not_let_in_are_seen(
+    deployment: Deployment, ground: Ground
+) -> None:
+    events = deployment.client("events")
+    name, stranger = "Tickwheel-local-Scheduler-sweeper-0", f"smoke-{ground.run}"
+    events.disable_rule(Name=name)
+    try:
+        with pytest.raises(Wrong, match=f"{name} is DISABLED; expected: ENABLED"):
+            deployed.rules(ground)
+    finally:
+        events.enable_rule(Name=name)
+
+    (target,) = events.list_targets_by_rule(Rule=name)["Targets"]
+    assert deployed.is_let_in(ground, events.describe_rule(Name=name)["Arn"], target["Arn"])
+    assert not deployed.is_let_in(ground, f"arn:aws:events:us-east-1:000000000000:rule/{stranger}", target["Arn"])
+
+
 def test_functions_that_may_not_send_themselves_messages_are_seen(deployment: Deployment, ground: Ground) -> None:
     client = deployment.client("lambda")
     names = [deployment.function(name) for name in ("Worker", "DeadLetters")]
