@@ -362,6 +362,9 @@ class Alarms(Construct):
             "CriticalLate",
             metric=lag,
             threshold=CRITICAL_LAG / MILLISECOND,
+            # Not by a single job, which may have been submitted when it was due already.
+            periods=3,
+            breaching=2,
             meaning="Critical jobs begin more than half a minute late",
             section="critical-jobs-are-late",
         )
