@@ -54,6 +54,7 @@ EMITTED = {
         "schedules_paused",
         "audit_lines_lost",
         "alarms_due",
+        "warm_messages",
         *MATERIALISED,
     ),
     "worker": (

@@ -70,6 +70,7 @@ class Stage:
     alarm_email: who is mailed what pages and what makes a ticket; AWS asks that address for its consent.
     restored_tables: physical names of tables that take the place of the stage's own, after a restore.
     pollers: provisioned ones of a ready queue, where the class has no max_concurrency. warm_throughput: by the names of tables.
+    warm_herds: whether messages without a job bring workers up before a herd; only once every worker of the stage knows them.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Stage:
     restored_tables: Mapping[str, str] = field(default_factory=dict, hash=False)
     pollers: tuple[Pollers | None, ...] = (None,) * len(PRIORITIES)
     warm_throughput: Mapping[str, WarmThroughput] = field(default_factory=dict, hash=False)
+    warm_herds: bool = False
     log_level: str = "INFO"
 
     def __post_init__(self) -> None:
@@ -385,5 +387,6 @@ STAGES = (
         },
         audit_sample=0.01,
         ready_capacity=20_000_000,
+        warm_herds=True,
     ),
 )

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from functions.adapters.clients import is_transient
+from functions.adapters.clients import is_transient, tried
 from functions.domain.batches import batches
 from functions.domain.far_ring.delays import delay_seconds
 from functions.domain.far_ring.timer_record import encode_envelope
+from functions.domain.far_ring.warming import BODY, GROUP
 from functions.domain.faults import fault_of
 from functions.domain.instants import SECOND
 from functions.domain.jobs.job import Priority, Timer
@@ -59,6 +61,14 @@ class SqsReadyQueue:
         results = self._pool.map(self._send_batch, batches) if len(batches) > 1 else map(self._send_batch, batches)
         return [rejected for result in results for rejected in result]
 
+    def warm(self, priority: Priority, delays: Sequence[int]) -> int:
+        """A tenth of a request a message."""
+        return sum(
+            self._pool.map(
+                partial(self._warm_batch, priority), batches(delays, most=BATCH, size_of=lambda _: 0, most_size=0)
+            )
+        )
+
     def defer(self, receipt: Receipt, *, until: datetime) -> None:
         """To the whole second after; a visibility counts from now, at most 11 hours."""
         left = min(max(until - self._clock.now(), timedelta(0)), _LONGEST_VISIBILITY)
@@ -71,6 +81,14 @@ class SqsReadyQueue:
     def depths(self) -> dict[Priority, Depth]:
         """Four requests. SQS counts approximately."""
         return dict(zip(self._urls, self._pool.map(self._depth, self._urls.values()), strict=True))
+
+    def _warm_batch(self, priority: Priority, delays: Sequence[int]) -> int:
+        entries: list[Any] = [
+            {"Id": str(index), "MessageBody": BODY, "DelaySeconds": delay, "MessageGroupId": GROUP}
+            for index, delay in enumerate(delays)
+        ]
+        answer = tried(lambda: self._client.send_message_batch(QueueUrl=self._urls[priority], Entries=entries))
+        return len(answer["Successful"]) if answer is not None else 0
 
     def _depth(self, url: str) -> Depth:
         counts = self._client.get_queue_attributes(QueueUrl=url, AttributeNames=_COUNTS)["Attributes"]

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from functions.domain.errors import Undecodable
 from functions.domain.far_ring.timer_record import decode_envelope
+from functions.domain.far_ring.warming import BODY
 from functions.domain.jobs.claims import Again, Bury, Defer, Drop, LedgerRow, Rescue, Watch, decide_claim, lost_attempt
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of
@@ -46,6 +47,8 @@ class DeadMessageHandler:
 
         seen_at: when this queue first gave it out. It names the dead letter, so that repeating this changes nothing.
         """
+        if body == BODY:
+            return True  # it has no job
         try:
             timers = decode_envelope(body)
         except Undecodable as error:

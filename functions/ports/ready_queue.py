@@ -32,6 +32,14 @@ class ReadyQueue(Protocol):
         ...
 
 
+class WarmQueue(Protocol):
+    """Takes messages that carry no job."""
+
+    def warm(self, priority: Priority, delays: Sequence[int]) -> int:
+        """Send one for each delay (s); how many were taken."""
+        ...
+
+
 class ReadyDepths(Protocol):
     """How full the ready queues are."""
 

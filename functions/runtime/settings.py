@@ -121,6 +121,7 @@ class ScannerSettings(FunctionSettings):
     """The scanner."""
 
     READY_CAPACITY: Annotated[int, Field(ge=1)]
+    WARM_HERDS: bool = False
 
 
 class SweeperSettings(FunctionSettings):

@@ -17,10 +17,13 @@ from functions.scanner.parts import PARTS
 from functions.scanner.promote import Promoter
 from functions.scanner.rewind import Rewinder
 from functions.scanner.scan import Scanner
+from functions.scanner.warm import Warmer
 
-wiring = Wiring(ScannerSettings.from_environment(), parts=PARTS)
+settings = ScannerSettings.from_environment()
+wiring = Wiring(settings, parts=PARTS)
 wiring.confirm()
-promoter = wiring.build(Promoter, ready=wiring.promoted)
+warmer = wiring.build(Warmer, is_on=settings.WARM_HERDS)
+promoter = wiring.build(Promoter, ready=wiring.promoted, warmer=warmer)
 scanner = wiring.build(Scanner, fair_scan=wiring.build(FairScan, promoter=promoter))
 rewinder = wiring.build(Rewinder)
 

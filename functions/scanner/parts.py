@@ -12,6 +12,7 @@ from functions.scanner.promote import Promoter
 from functions.scanner.renew import Renewer
 from functions.scanner.schedule_alarms import ScheduleAlarms
 from functions.scanner.unsendable_rows import UnsendableRows
+from functions.scanner.warm import Warmer
 
 PARTS: Mapping[str, type] = MappingProxyType(
     {
@@ -22,5 +23,6 @@ PARTS: Mapping[str, type] = MappingProxyType(
         "promoter": Promoter,
         "renewer": Renewer,
         "unsendable": UnsendableRows,
+        "warmer": Warmer,
     }
 )

@@ -13,6 +13,7 @@ from functions.ports.ready_queue import ReadyQueue
 from functions.ports.recorder import Journal
 from functions.ports.timers import StoredTimer
 from functions.scanner.unsendable_rows import UnsendableRows
+from functions.scanner.warm import Warmer
 from functions.services.far_ring.pacer import Pacer
 
 
@@ -34,12 +35,15 @@ class Promoter:
     ready: ReadyQueue
     pacer: Pacer
     unsendable: UnsendableRows
+    warmer: Warmer
     journal: Journal
 
     def promote(self, rows: Sequence[StoredTimer], *, shard: int) -> Promoted:
         """Send the timers of these rows. What cannot be sent at all is kept as a dead letter."""
         sent: list[str] = []
         unsent: set[str] = set()
+        # Before the jobs themselves: the more of them there are, the longer it takes to send them.
+        self.warmer.expect(rows, shard=shard)
         buried = self.unsendable.keep_unreadable(rows)
         sendable = [(row, row.timer) for row in rows if row.timer is not None]
         # By object: two timers of a batch may be equal.

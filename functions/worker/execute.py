@@ -12,7 +12,9 @@ from datetime import datetime
 
 from functions.domain.errors import NewerVersion, Undecodable
 from functions.domain.far_ring.timer_record import decode_envelope
+from functions.domain.far_ring.warming import BODY, HOLD_SECONDS
 from functions.domain.faults import fault_of
+from functions.domain.instants import SECOND
 from functions.domain.jobs.job import Timer
 from functions.ports.clock import Clock
 from functions.ports.recorder import Journal
@@ -55,6 +57,11 @@ class Worker:
         return returned
 
     def _returns(self, message: Message, *, ends_at: datetime) -> bool:
+        if message.body == BODY:
+            # It has no job: its worker is to be there. One that comes again has been, and holds nobody up.
+            if message.receive_count <= 1:
+                self.clock.sleep(HOLD_SECONDS * SECOND)
+            return False
         try:
             timers = self._decoded(message)
             # Jobs of one envelope that are done already are dropped by the ledger when it comes back.

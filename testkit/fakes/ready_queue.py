@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from functions.domain.far_ring.delays import delay_seconds
 from functions.domain.far_ring.timer_record import encode_envelope
+from functions.domain.far_ring.warming import BODY
 from functions.domain.instants import SECOND
 from functions.domain.jobs.job import Priority, Timer
 from functions.domain.stage.conditions import Depth
@@ -76,6 +77,14 @@ class InMemoryReadyQueue:
                 sent_at=self.clock.instant,
             )
         return rejected
+
+    def warm(self, priority: Priority, delays: Sequence[int]) -> int:
+        for delay in delays:
+            self._sent += 1
+            message_id = f"m{self._sent}"
+            visible_at = self.clock.instant + delay * SECOND
+            self.messages[message_id] = QueuedMessage(message_id, BODY, visible_at, priority)
+        return len(delays)
 
     def receive(self, limit: int = 10) -> list[QueuedMessage]:
         """What a poller gets now: visible messages, hidden from others for the visibility timeout."""

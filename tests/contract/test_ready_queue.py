@@ -15,7 +15,7 @@ from functions.domain.far_ring.timer_record import decode_envelope
 from functions.domain.instants import SECOND
 from functions.domain.jobs.job import Precision, Priority, Timer
 from functions.domain.stage.conditions import Depth
-from functions.ports.ready_queue import ReadyDepths, ReadyQueue, Receipt
+from functions.ports.ready_queue import ReadyDepths, Receipt
 from testkit.builders import NOON, a_timer
 from testkit.fakes import FakeClock, InMemoryReadyQueue
 
@@ -29,7 +29,7 @@ _WITHOUT_A_NEW_SESSION: Any = {"core": {"reset_boto3_session": False}}
 class QueueSubject:
     """A ready queue, what a worker receives from one of its classes now, and how many messages are delayed there."""
 
-    queue: ReadyQueue
+    queue: InMemoryReadyQueue | SqsReadyQueue
     clock: FakeClock
     receive: Callable[[Priority], list[tuple[Timer, Receipt]]]
     delayed: Callable[[Priority], int]
@@ -147,6 +147,12 @@ def test_a_message_deferred_for_longer_than_sqs_can_hide_one_is_hidden_for_as_lo
     subject.queue.defer(receipt, until=NOON + timedelta(days=30))
 
     assert received(subject, Priority.NORMAL) == []
+
+
+def test_messages_without_a_job_are_delayed_in_the_queue_of_their_class(subject: QueueSubject):
+    assert subject.queue.warm(Priority.LOW, [60] * 23) == 23
+
+    assert [subject.delayed(priority) for priority in Priority] == [0, 0, 0, 23]
 
 
 def test_depths_say_what_each_class_holds_and_what_of_it_waits_for_a_worker(subject: QueueSubject):
