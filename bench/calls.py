@@ -123,13 +123,16 @@ def _target() -> Iterator[str]:
         trusted = ssl.get_default_verify_paths().openssl_cafile_env
         before = os.environ.get(trusted)
         os.environ[trusted] = str(file)
-        server = subprocess.Popen([sys.executable, "-c", _SERVER, str(own)], stdout=subprocess.PIPE, text=True)
         try:
-            assert server.stdout is not None
-            yield f"https://127.0.0.1:{int(server.stdout.readline())}/hook"
+            with subprocess.Popen(
+                [sys.executable, "-c", _SERVER, str(own)], stdout=subprocess.PIPE, text=True
+            ) as server:
+                assert server.stdout is not None
+                try:
+                    yield f"https://127.0.0.1:{int(server.stdout.readline())}/hook"
+                finally:
+                    server.terminate()
         finally:
-            server.terminate()
-            server.wait()
             if before is None:
                 del os.environ[trusted]
             else:

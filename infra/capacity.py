@@ -137,7 +137,7 @@ AUDIT_LINE_BYTES = 490
 """Of an execution, measured by `make bench`."""
 
 _SIMULATED_RATE = 100_000
-_SIMULATED_INVOCATIONS = 5_300
+_SIMULATED_INVOCATIONS = 17_000
 _SIMULATED_SHARDS = 512
 """The scenario `executions` of the simulation held with these: docs/simulation.md."""
 

@@ -225,8 +225,9 @@ def _submission(stage: Stage) -> list[cloudwatch.IWidget]:
 def _promotion(stage: Stage) -> list[cloudwatch.IWidget]:
     return [
         graph(
-            "Promoted, and read again by the audit",
+            "Promoted, announced before a herd, and read again by the audit",
             emitted("promoted", service="scanner", stage=stage),
+            emitted("warm_messages", service="scanner", stage=stage),
             emitted("audited", service="sweeper", stage=stage),
             columns=4,
         ),

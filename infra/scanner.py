@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from constructs import Construct
 
 from infra.package import Deployment, Function
@@ -23,7 +25,7 @@ class Scanner(Construct):
             max_event_age=MAX_AGE,
             environment={
                 "READY_CAPACITY": str(deployment.stage.ready_capacity),
-                **({"WARM_HERDS": "true"} if deployment.stage.warm_herds else {}),
+                "WARM_HERDS": json.dumps(deployment.stage.warm_herds),
             },
         )
         self.function.grant_tables("timers", "Query", "PutItem", "BatchWriteItem")

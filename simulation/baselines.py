@@ -1,7 +1,8 @@
 """Textbook designs with the same jobs: each a small model, with the same workers, and with the best that it can do.
 
-They have the same workers, which come by as fast as an event source brings them and never go away again, timers that
-never fail, and stores without latency: what is shown is what the design itself does to lag and to fairness.
+They have as many workers, which never go away again, behind one event source of the kind and growth of Tickwheel's (their
+queue is one), timers that never fail, no cold starts, and stores without latency: what is shown is what the design itself
+does to lag and to fairness.
 
 - fifo: one queue for everybody. A perfect timer puts each job into it at its instant.
 - cursor: rows in buckets of 30 minutes, each one partition, and one scanner with one cursor that looks each minute and
@@ -33,13 +34,16 @@ from simulation.stage import SimulatedStage
 _HALF_HOUR = 1_800
 _MINUTE = 60
 _MOST_BACKOFF = 60.0
+_POLLS_SAVED = 0.1
+"""Seconds of polls that may come at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
     """What all designs have. service: seconds that each job takes.
 
-    start, growth, most: jobs that run at the same time, of the sample: at first, a second more, at most.
+    start, growth, most: jobs that run at the same time, of the sample: at first, a second more, at most. is_polled: its
+    pollers bring no more jobs a second than may run at the same time.
     """
 
     scenario: Scenario
@@ -49,25 +53,23 @@ class Conditions:
     growth: float
     most: float
     service: float
+    is_polled: bool = False
 
 
 def conditions_of(scenario: Scenario, stage: SimulatedStage) -> Conditions:
-    """As many workers as the event sources may bring that had something, and as long as a batch has taken there."""
-    size, limits = stage.size, stage.limits
-    used = [priority for priority, function in stage.functions.items() if function.spent.invocations]
-    invocations = sum(stage.functions[priority].spent.invocations for priority in used)
-    seconds = sum(stage.functions[priority].spent.seconds for priority in used)
+    """The largest of the event sources that had something, as many workers as all of those, and as long as a batch took."""
+    spent, limits = stage.worker.spent, stage.limits
+    used = [source.source for source in stage.sources.values() if source.invocations]
     jobs = limits.batch_messages * stage.sample.share
-    start = limits.source_start if size.start is None else size.start
-    growth = limits.source_growth if size.growth is None else size.growth
     return Conditions(
         scenario=scenario,
         limits=limits,
         share=stage.sample.share,
-        start=max(1.0, start * len(used) * jobs),
-        growth=growth * len(used) * jobs,
-        most=max(1.0, sum(size.most[priority.value] for priority in used) * jobs),
-        service=seconds / max(1, invocations),
+        start=max(1.0, max((source.start for source in used), default=0.0) * jobs),
+        growth=max((source.growth for source in used), default=0.0) * jobs,
+        most=max(1.0, sum(source.most for source in used) * jobs),
+        service=spent.seconds / max(1, spent.invocations),
+        is_polled=any(source.polls is not None for source in used),
     )
 
 
@@ -167,9 +169,10 @@ def serve(released: Released, waiting: Waiting, conditions: Conditions) -> CallT
     releases = chain(released, [(inf, None)])
     released_at, order = next(releases)
     allowed, busy, now, before = conditions.start, 0, 0.0, 0.0
-    is_behind = False
+    is_behind, polls_at = False, -inf
     while True:
-        before, now = now, min(released_at, again[0][0] if again else inf, ends[0] if ends else inf)
+        polled_at = polls_at if polls_at > now else inf
+        before, now = now, min(released_at, again[0][0] if again else inf, ends[0] if ends else inf, polled_at)
         if now > scenario.until:
             return seen.table()
         while order is not None and released_at <= now:
@@ -184,8 +187,10 @@ def serve(released: Released, waiting: Waiting, conditions: Conditions) -> CallT
             busy -= 1
         if is_behind:
             allowed = min(conditions.most, allowed + conditions.growth * (now - before))
-        while busy < allowed and (taken := waiting.take()) is not None:
+        while busy < allowed and polls_at <= now and (taken := waiting.take()) is not None:
             busy += 1
+            if conditions.is_polled:
+                polls_at = max(polls_at, now - _POLLS_SAVED) + 1 / allowed
             tried = tries.pop(id(taken), 0)
             called_at, ended_at = now + delivery, now + conditions.service
             lag = called_at - taken.due_at
@@ -194,7 +199,7 @@ def serve(released: Released, waiting: Waiting, conditions: Conditions) -> CallT
             if scenario.outage is not None and scenario.outage.is_failing(taken.host, called_at):
                 backoff = min(_MOST_BACKOFF, 2.0**tried)
                 heappush(again, (ended_at + backoff, len(seen), taken, tried + 1))
-        is_behind = busy >= allowed
+        is_behind = busy >= allowed or polls_at > now
 
 
 def _at_once(orders: Sequence[Order], conditions: Conditions) -> Released:

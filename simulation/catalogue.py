@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
 
-from simulation import scenarios, troubles
-from simulation.scenario import Scenario
-
-
-class Make(Protocol):
-    """Makes a scenario, at full or at reduced size."""
-
-    def __call__(self, *, is_full: bool) -> Scenario:
-        """The scenario."""
-        ...
-
+from simulation import fresh, scenarios, troubles, waiting
+from simulation.scenarios import Make
 
 _ALL: tuple[Make, ...] = (
     scenarios.steady,
+    scenarios.front_door,
+    scenarios.front_door_burst,
     scenarios.burst,
     scenarios.executions,
     scenarios.herd,
     scenarios.herd_spread,
     scenarios.herd_smear,
+    waiting.sweep,
     troubles.noisy_neighbour,
     troubles.weights,
     troubles.whale,
@@ -33,6 +26,11 @@ _ALL: tuple[Make, ...] = (
     troubles.scheduler_down,
     scenarios.slow_scanners,
     scenarios.resharding,
+    fresh.fresh_account,
+    fresh.steady_fresh,
+    fresh.burst_fresh,
+    fresh.herd_fresh,
+    fresh.herd_spread_fresh,
 )
 
 SCENARIOS: Mapping[str, Make] = {make(is_full=False).name: make for make in _ALL}

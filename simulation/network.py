@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 
 from simulation.limits import Latency, Limits
 from simulation.partitions import Sample, ShardedTable, SpreadTable
+from simulation.size import Room
 from simulation.virtual_time import Dice, InvocationClock
 
 
@@ -27,25 +28,18 @@ class Tables:
     dead_letters: SpreadTable
 
     @staticmethod
-    def of(limits: Limits, sample: Sample, *, partitions: int, ledger_partitions: int) -> Tables:
-        """Empty. partitions: of the timers."""
-
-        def spread(count: int) -> SpreadTable:
-            return SpreadTable(limits, sample, partitions=count)
-
-        return Tables(
-            timers=ShardedTable(limits, sample, partitions=partitions),
-            ledger=spread(ledger_partitions),
-            schedules=spread(ledger_partitions),
-            schedule_state=spread(ledger_partitions),
-            tenants=spread(8),
-            shards=spread(8),
-            dead_letters=spread(8),
-        )
+    def of(limits: Limits, sample: Sample, room_of: Callable[[str], Room]) -> Tables:
+        """Unused. room_of: what a table takes, by its name."""
+        spread = {name: SpreadTable(limits, sample, room_of(name)) for name in TABLES if name != "timers"}
+        return Tables(timers=ShardedTable(limits, sample, room_of("timers")), **spread)
 
     def by_name(self) -> Mapping[str, ShardedTable | SpreadTable]:
         """Each table by its name."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+
+TABLES: tuple[str, ...] = tuple(Tables.__slots__)
+"""Their names."""
 
 
 @dataclass(eq=False)

@@ -5,8 +5,8 @@ A shard is chosen by the tenant, so a sample of the shards is a sample of the te
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -15,10 +15,12 @@ from functions.domain.instants import MILLISECOND, from_ms, to_ms
 from functions.domain.jobs.job import Delivery, Job, Payload, Precision, Priority, Timer
 from functions.domain.jobs.occurrence import identity_of
 from functions.domain.jobs.retry import RetryPolicy
+from functions.domain.jobs.submission import Submission
 from functions.domain.schedules.due_fires import shard_of
+from functions.domain.schedules.fire_rates import share_of
 from functions.domain.schedules.firing import next_fire
 from functions.domain.schedules.schedule import Schedule
-from functions.domain.schedules.state import Cut, Link, ScheduleState, Status
+from functions.domain.schedules.state import Cut, Link, ScheduleState, Share, Status
 from functions.domain.wheel import Wheel
 from functions.ports.schedules import StoredSchedule
 from simulation.partitions import Sample
@@ -114,14 +116,15 @@ def flow(
 
 
 class Submissions:
-    """Brings orders to a stage at their instants.
+    """Brings orders to a stage at their instants: to its placer, or in requests of so many jobs to its front door.
 
     keys: of the executions that were accepted, with when they are due. refused: orders that the placer could not place.
     earlier: rows that were written before the run.
     """
 
-    def __init__(self, stage: SimulatedStage) -> None:
+    def __init__(self, stage: SimulatedStage, requests_of: Callable[[float], int] | None = None) -> None:
         self._stage = stage
+        self._requests_of = requests_of
         self._numbers = 0
         self.keys: dict[str, float] = {}
         self.refused = 0
@@ -136,8 +139,26 @@ class Submissions:
                 self.earlier += 1
             else:
                 by_second.setdefault(int(max(0.0, order.submitted_at)), []).append(order)
+        if self._requests_of is not None:
+            self._plan_requests(by_second, self._requests_of)
+            return
         for second, some in by_second.items():
             self._stage.world.at(second, lambda some=some: self._submit(some))
+
+    def collect(self) -> None:
+        """What the front door has let in, and what it has not."""
+        door = self._stage.front_door
+        self.keys |= {key: seconds_of(submission.due_at) for key, submission in door.accepted}
+        self.refused += door.refused
+
+    def _plan_requests(self, by_second: Mapping[int, Sequence[Order]], jobs_of: Callable[[float], int]) -> None:
+        """One request for each so many jobs of a second, when the last of them is known."""
+        for second, some in by_second.items():
+            ordered, count = sorted(some, key=lambda order: order.submitted_at), jobs_of(second)
+            for start in range(0, len(ordered), count):
+                request = ordered[start : start + count]
+                at = max(0.0, request[-1].submitted_at)
+                self._stage.world.at(at, lambda request=request: self._stage.front_door.ask(list(map(_asked, request))))
 
     def _submit(self, orders: Sequence[Order]) -> None:
         for order in orders:
@@ -171,12 +192,30 @@ class Submissions:
         return Timer(job=job, due_at=due_at)
 
 
+def _asked(order: Order) -> Submission:
+    """As the API reads it."""
+    return Submission(
+        tenant=order.tenant,
+        target=f"https://{order.host}/{order.priority.name.lower()}",
+        payload='{"order":1}',
+        due_at=from_ms(to_ms(instant_of(order.due_at))),
+        idempotency_key=None,
+        priority=order.priority,
+        delivery=Delivery.EXACTLY_ONCE,
+        precision=Precision.DEFAULT,
+        retry=order.retry,
+        timeout=TIMEOUT,
+        expires_after=None,
+    )
+
+
 def put_schedules(stage: SimulatedStage, schedules: Sequence[Schedule], *, after: float) -> dict[str, Order]:
     """Schedules that exist since before the run, each with the alarm of its first fire after an instant in the far ring.
 
     These fires, by key.
     """
     fires: dict[str, Order] = {}
+    share: Share | None = None
     for schedule in schedules:
         fire = next_fire(schedule, after=instant_of(after))
         assert fire is not None
@@ -191,6 +230,10 @@ def put_schedules(stage: SimulatedStage, schedules: Sequence[Schedule], *, after
             link=link,
             alarm_at=link.at,
         )
+        if stage.sweeps:
+            # What it counts for is known, and the same for all of them: they have one rule.
+            share = share or share_of(schedule, state)
+            state = replace(state, share=share)
         is_written = stage.kept.schedules.change(stored, state, seen=None)
         assert is_written
         stage.kept.rows.keep(

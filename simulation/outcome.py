@@ -37,7 +37,7 @@ class Baseline:
 class Result:
     """A scenario that has been run. seconds: of CPU. cost: in USD, of a million jobs, by unit.
 
-    share: of the stage that was simulated; jobs, calls and counts are the sample's, everything else is the stage's.
+    stage: what it ran on, and the quotas that had to be raised for it. share: of the stage that was simulated; jobs, calls and counts are the sample's, everything else is the stage's.
     shares: what tenants were let out by the scanners in the contended minutes. fairness: of what they were served.
     """
 
@@ -48,6 +48,7 @@ class Result:
     sample: str
     share: float
     notes: Sequence[str]
+    stage: Sequence[str]
     jobs: int
     calls: int
     facts: Mapping[str, float]

@@ -78,6 +78,7 @@ def _scenario(result: Result) -> Iterator[str]:
     for unit, usd in result.cost.items():
         yield f"<tr><td>USD a million jobs: {escape(unit.replace('_', ' '))}s</td><td>{usd:.3f}</td></tr>"
     yield "</table>"
+    yield "".join(f"<p class='small'>{escape(line)}</p>" for line in result.stage)
     notes = [sampled(result), *result.notes, f"seed {result.seed}, {result.jobs:,} jobs, {result.seconds:.0f} s of CPU"]
     yield f"<p class='small'>{escape('; '.join(notes))}</p>"
 

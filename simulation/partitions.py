@@ -15,26 +15,50 @@ import xxhash
 from numpy.typing import NDArray
 
 from simulation.limits import Limits
+from simulation.size import Room
 
 Loads = NDArray[np.float64]
+
+
+def _uses(limits: Limits, room: Room) -> tuple[Use, Use]:
+    """Of reads, and of writes."""
+    window = int(limits.quota_window)
+    return Use(room.reads, window), Use(room.writes, window)
 
 
 @dataclass(slots=True)
 class Use:
     """Units that a table was asked for, by the second.
 
-    throttled: calls of the sample that it refused. peak: units of the fullest partition in one second; above its limit,
+    quota: units a second of the whole table. window: seconds over which its use is looked at. throttled: calls of the sample
+    that were refused, those beyond the quota included. peak: units of the fullest partition in one second; above its limit,
     some of them are refused too.
     """
 
+    quota: float
+    window: int
     units: dict[int, float] = field(default_factory=lambda: defaultdict(float))
     throttled: int = 0
+    over_quota: int = 0
     peak: float = 0.0
+    peak_of_table: float = 0.0
+    _spread: dict[int, float] = field(default_factory=lambda: defaultdict(float))
 
-    @property
-    def peak_of_table(self) -> float:
-        """The most units of one second."""
-        return max(self.units.values(), default=0.0)
+    def is_within_quota(self, second: int, units: float) -> bool:
+        """Whether the quota has so much left; if not, that is counted."""
+        if self._lately(second) + units <= self.quota * self.window:
+            return True
+        self.over_quota += 1
+        self.throttled += 1
+        return False
+
+    def note(self, second: int, units: float) -> None:
+        """The table takes so many units in that second."""
+        self._spread[second] += units
+        self.peak_of_table = max(self.peak_of_table, self._lately(second) / self.window)
+
+    def _lately(self, second: int) -> float:
+        return sum(self._spread.get(second - before, 0.0) for before in range(self.window))
 
     @property
     def total(self) -> float:
@@ -70,14 +94,13 @@ class ShardedTable:
     Without bursts: capacity that a partition has saved is not guaranteed, and none of it is counted on.
     """
 
-    def __init__(self, limits: Limits, sample: Sample, *, partitions: int) -> None:
+    def __init__(self, limits: Limits, sample: Sample, room: Room) -> None:
         self._limits = limits
         self._sample = sample
-        self._partitions = partitions
-        self._weights: dict[tuple[int, int], dict[int, Loads]] = {}
+        self._partitions = room.partitions
+        self._weights: dict[tuple[int, int], dict[int, tuple[Loads, float]]] = {}
         self._loads: dict[tuple[bool, int], Loads] = {}
-        self.reads = Use()
-        self.writes = Use()
+        self.reads, self.writes = _uses(limits, room)
 
     def take(
         self, bucket: int, shard: int, *, at: float, units: float, is_read: bool = False, is_ticked: bool = True
@@ -93,10 +116,14 @@ class ShardedTable:
         if load[self.partition_of(bucket, shard)] + units > most:
             use.throttled += 1
             return False
-        for offset, weights in self._weights_of(bucket, shard).items():
-            later = self._load_at(int(at) + (offset if is_ticked else 0), is_read=is_read)
+        if not use.is_within_quota(int(at), units):
+            return False
+        for offset, (weights, keys) in self._weights_of(bucket, shard).items():
+            second = int(at) + (offset if is_ticked else 0)
+            later = self._load_at(second, is_read=is_read)
             later += weights * units
             use.peak = max(use.peak, float(later.max()))
+            use.note(second, keys * units)
         use.units[int(at)] += units / self._sample.share
         return True
 
@@ -113,15 +140,17 @@ class ShardedTable:
                 del self._loads[next(iter(self._loads))]
         return load
 
-    def _weights_of(self, bucket: int, shard: int) -> dict[int, Loads]:
-        """How often each partition is hit, by how many seconds later than the sampled one its key is."""
+    def _weights_of(self, bucket: int, shard: int) -> dict[int, tuple[Loads, float]]:
+        """How often each partition is hit, and how many keys are, by how many seconds later than the sampled one they are."""
         found = self._weights.get((bucket, shard))
         if found is None:
-            found = self._weights[bucket, shard] = {}
+            hits: dict[int, Loads] = {}
             for other in self._sample.stands_for(shard):
                 offset = 0 if other == shard else other % int(self._limits.tick_jitter)
-                weights = found.setdefault(offset, np.zeros(self._partitions))
+                weights = hits.setdefault(offset, np.zeros(self._partitions))
                 weights[self.partition_of(bucket, other)] += 1
+            found = {offset: (weights, float(weights.sum())) for offset, weights in hits.items()}
+            self._weights[bucket, shard] = found
         return found
 
 
@@ -135,12 +164,11 @@ class SpreadTable:
     (Raab and Steger, "Balls into Bins", 1998, for m >> ln P).
     """
 
-    def __init__(self, limits: Limits, sample: Sample, *, partitions: int) -> None:
+    def __init__(self, limits: Limits, sample: Sample, room: Room) -> None:
         self._limits = limits
         self._share = sample.share
-        self._partitions = partitions
-        self.reads = Use()
-        self.writes = Use()
+        self._partitions = room.partitions
+        self.reads, self.writes = _uses(limits, room)
 
     def take(self, *, at: float, units: float, is_read: bool) -> bool:
         """Whether the table grants so many units in that second."""
@@ -150,7 +178,10 @@ class SpreadTable:
         if asked / self._partitions > most:
             use.throttled += 1
             return False
+        if not use.is_within_quota(int(at), units / self._share):
+            return False
         use.units[int(at)] = asked
+        use.note(int(at), units / self._share)
         use.peak = max(use.peak, self._fullest(asked))
         return True
 

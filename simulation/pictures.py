@@ -22,7 +22,7 @@ _LEAST_LAG = 0.01
 
 def draw(file: Path, result: Result) -> None:
     """Write a picture; the file's name says its kind."""
-    figure = Figure(figsize=(13, 8.5), layout="constrained")
+    figure = Figure(figsize=(13, 9.2), layout="constrained")
     panels = figure.subplots(2, 2)
     figure.suptitle(result.title, x=0.01, ha="left", fontsize=14, color=_INK)
     _draw_rates(panels[0][0], result)
@@ -43,7 +43,7 @@ def _draw_rates(panel: Any, result: Result) -> None:
     _label(panel, "Jobs a second", "minutes")
     panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     panel.set_ylim(bottom=0)
-    panel.legend(frameon=False, fontsize=9)
+    _explain(panel, columns=2)
 
 
 def _draw_lags(panel: Any, result: Result) -> None:
@@ -54,7 +54,7 @@ def _draw_lags(panel: Any, result: Result) -> None:
     panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     panel.yaxis.set_minor_formatter(NullFormatter())
     _label(panel, "Lag at the 99th percentile, by when a job was due (s)", "minutes")
-    panel.legend(fontsize=8, framealpha=0.8, edgecolor="none")
+    _explain(panel, columns=3)
 
 
 def _draw_lag(panel: Any, points: Sequence[Point], *, colour: str, words: str, width: float) -> None:
@@ -74,7 +74,7 @@ def _draw_queues(panel: Any, result: Result) -> None:
         FuncFormatter(lambda value, _: f"{value / 1e6:g}M" if value >= 1e5 else f"{value:,.0f}")
     )
     _label(panel, "Messages in the ready queues, each minute", "minutes")
-    panel.legend(frameon=False, fontsize=9)
+    _explain(panel, columns=3)
 
 
 def _draw_quantiles(panel: Any, result: Result) -> None:
@@ -107,6 +107,13 @@ def _draw_quantiles(panel: Any, result: Result) -> None:
 def _begins_at(result: Result) -> float:
     """When the first jobs came due: what is before is no news."""
     return next((point.at for point in result.points if point.due), 0.0)
+
+
+def _explain(panel: Any, *, columns: int) -> None:
+    """A legend below its panel, where it hides nothing."""
+    panel.legend(
+        loc="upper left", bbox_to_anchor=(0.0, -0.13), ncols=columns, frameon=False, fontsize=8.5, borderaxespad=0.0
+    )
 
 
 def _label(panel: Any, title: str, below: str) -> None:

@@ -12,12 +12,13 @@ from simulation.partitions import SpreadTable
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a call of a store takes. each: units of each of the keys that it is given, beside those of the call."""
+    """What a call of a store takes. each: units of each of the keys that it is given, beside those of the call. rows: that it brings, to be decoded."""
 
     table: SpreadTable
     units: float
     is_read: bool = False
     each: float = 0.0
+    rows: int = 0
 
 
 class Remote:
@@ -36,7 +37,7 @@ class Remote:
 
         def call(*arguments: Any, **options: Any) -> Any:
             units = price.units + (price.each * len(arguments[0]) if price.each else 0.0)
-            line.insist(lambda: price.table.take(at=line.clock.at, units=units, is_read=price.is_read))
+            line.insist(lambda: price.table.take(at=line.clock.at, units=units, is_read=price.is_read), rows=price.rows)
             return method(*arguments, **options)
 
         setattr(self, name, call)
@@ -65,6 +66,8 @@ def shard_prices(tables: Tables) -> dict[str, Price]:
         "conditions": Price(shards, 0.5, is_read=True),
         "cursors": Price(shards, 0, is_read=True, each=0.5),
         "publish": Price(shards, 1),
+        "swept": Price(shards, 1, is_read=True),
+        "advance_sweep": Price(shards, 1),
     }
 
 
@@ -76,6 +79,8 @@ def schedule_prices(tables: Tables) -> dict[str, Price]:
         "get": Price(definitions, 4, is_read=True),
         "states": Price(states, 0, is_read=True, each=0.5),
         "state": Price(states, 1, is_read=True),
+        # A page of the sweep: 500 states of 600 bytes.
+        "scan": Price(states, 37.5, is_read=True, rows=500),
         "advance": Price(states, 1),
         "take_slot": Price(states, 1),
         "wait_for_slot": Price(states, 1),

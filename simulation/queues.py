@@ -21,6 +21,7 @@ class Parcel:
     message_id: str
     body: str
     group: str
+    queue: str = ""
     receive_count: int = 0
     order: int = 0
     hidden_until: float = 0.0

@@ -18,6 +18,7 @@ FACTS = (
     ("timers_throttled", "calls of the sample that it throttled", 0),
     ("ledger_write_peak", "write units/s, fullest partition of the ledger", 0),
     ("ledger_table_write_peak", "write units/s of the ledger", 0),
+    ("over_quota", "calls of the sample that the quota of a table refused", 0),
     ("queue_depth_peak", "messages in the ready queues, delayed ones included", 0),
     ("visible_peak", "messages that waited for a worker", 0),
     ("in_flight_peak", "messages in flight", 0),
@@ -66,6 +67,7 @@ def table_of(result: Result) -> RenderableType:
         f"{result.name}, seed {result.seed}: {result.jobs:,} jobs and {result.calls:,} calls simulated, {sampled(result)}",
         style="default",
     )
+    heading.append("".join(f"\n{line}" for line in result.stage), style="dim")
     return Group(heading, lags, facts, *(verdict_text(verdict) for verdict in result.verdicts), Text(""))
 
 

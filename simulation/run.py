@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from math import inf
 
 import numpy as np
 
@@ -13,11 +14,22 @@ from bench.prices import read_prices
 from simulation.baselines import BASELINES, conditions_of, run_baseline
 from simulation.calls import CallTable
 from simulation.limits import Limits
-from simulation.measure import Share, entitlements, fairness, lag_by_class, lag_of, points_of, shares_between
+from simulation.measure import (
+    Point,
+    Share,
+    entitlements,
+    fairness,
+    lag_by_class,
+    lag_of,
+    percentile,
+    points_of,
+    shares_between,
+)
+from simulation.network import TABLES
 from simulation.orders import Order, Submissions, put_schedules
 from simulation.outcome import Result, Verdict
 from simulation.partitions import Sample
-from simulation.scenario import ALWAYS, Scenario
+from simulation.scenario import ALWAYS, SAFE, STEADY_LAG, Scenario
 from simulation.stage import MINUTE, SimulatedStage, totals
 
 _A_MOMENT = 1.0
@@ -41,10 +53,11 @@ def simulate(
     )
     stage.is_down = scenario.is_down
     work = scenario.fill(stage)
-    submissions = Submissions(stage)
+    submissions = Submissions(stage, scenario.requests_of)
     submissions.plan(work.orders)
     fires = put_schedules(stage, work.schedules, after=scenario.window[0] - _A_MOMENT)
     stage.run(until=scenario.until, advance=lambda at: advance(0.9 * at / scenario.until))
+    submissions.collect()
     accepted = submissions.keys | {key: order.due_at for key, order in fires.items()}
     due = {key: due_at for key, due_at in accepted.items() if due_at < scenario.until}
     orders = [order for order in (*work.orders, *fires.values()) if order.due_at < scenario.until]
@@ -74,6 +87,9 @@ def _measured(
     facts |= {"lag_p99_s": lag.p99, "lag_p999_s": lag.p999, "lag_longest_s": lag.longest}
     facts |= {f"lag_p99_s_{name}": each.p99 for name, each in lag_by_class(measured).items()}
     facts["called_a_second"] = _called_a_second(calls, scenario.window, share=stage.sample.share)
+    points = points_of(calls, until=scenario.until, share=stage.sample.share)
+    facts["held_a_second"] = _held_a_second(points, scenario.window)
+    facts["run_share"] = len(measured.at) / max(1, sum(1 for at in due.values() if _is_within(at, scenario.window)))
     facts["last_measured_s"] = float(measured.at.max(initial=scenario.window[0])) - scenario.window[0]
     facts["both_sides"] = min(stage.sent_of[shard] for shard in scenario.sampled)
     facts |= _facts_of_caps(stage, calls)
@@ -93,6 +109,7 @@ def _measured(
         ),
         share=share,
         notes=scenario.notes,
+        stage=list(scenario.size.words(stage.limits, TABLES)),
         jobs=len(due),
         calls=len(calls.at),
         facts=facts,
@@ -101,9 +118,12 @@ def _measured(
         shares=promoted,
         fairness=even,
         cost=_cost(totals(stage), jobs=len(due) / share, earlier=_written_before(submissions, due) / share),
-        points=points_of(calls, until=scenario.until, share=share),
+        points=points,
         minutes=[asdict(minute) for minute in stage.minutes],
-        verdicts=[Verdict(goal, facts[goal.fact], goal.holds(facts)) for goal in (*scenario.goals, *ALWAYS)],
+        verdicts=[
+            Verdict(goal, facts[goal.fact], goal.holds(facts))
+            for goal in (*scenario.goals, *(SAFE if scenario.is_beyond else ALWAYS))
+        ],
         counts=dict(stage.counts.counts),
     )
 
@@ -147,7 +167,10 @@ def _facts(
         "doubled": sum(count > 1 for count in effects.values()),
         "early": stage.calls.early,
         "refused": submissions.refused,
-        "refused_share": submissions.refused / max(1, len(due)),
+        "refused_share": submissions.refused / max(1, submissions.refused + len(due)),
+        "requests_throttled": stage.front_door.throttled,
+        "api_concurrency_peak": stage.front_door.function.most_busy / share,
+        "answer_p99_s": percentile(np.sort(np.array(stage.front_door.answers)), 0.99),
         "dead_letters": len(letters) + sum(len(queue.dead) for queue in stage.queues.values()),
         "dead_letter_share": len(letters) / max(1, len(due)),
         "timers_write_peak": tables.timers.writes.peak,
@@ -157,14 +180,32 @@ def _facts(
         "ledger_write_peak": tables.ledger.writes.peak,
         "ledger_table_write_peak": tables.ledger.writes.peak_of_table,
         "ledger_throttled": tables.ledger.writes.throttled,
+        "over_quota": sum(use.over_quota for table in tables.by_name().values() for use in (table.reads, table.writes)),
         "queue_depth_peak": max(minute.visible + minute.delayed + minute.in_flight for minute in stage.minutes),
         "visible_peak": max(minute.visible for minute in stage.minutes),
         "in_flight_peak": max(minute.in_flight for minute in stage.minutes),
-        "concurrency_peak": sum(function.most_busy for function in stage.functions.values()) / share,
+        "concurrency_peak": stage.worker.most_busy / share,
         "oldest_bucket_age_peak_s": max(minute.oldest_bucket_age for minute in stage.minutes[1:]),
+        "sweep_pass_s": max(stage.sweep.passes.values(), default=inf if stage.sweeps else 0.0),
+        "healed": stage.sweep.healed,
         "caught_up_after_s": _caught_up(scenario, stage),
         "last_effect_s": float(stage.calls.table().at.max(initial=0.0)),
     }
+
+
+def _is_within(at: float, window: tuple[float, float]) -> bool:
+    return window[0] <= at < window[1]
+
+
+def _held_a_second(points: Sequence[Point], window: tuple[float, float]) -> float:
+    """The most that came due a second before any was late."""
+    most = 0.0
+    for point in points:
+        if _is_within(point.at, window):
+            if point.lag > STEADY_LAG:
+                break
+            most = max(most, point.due)
+    return most
 
 
 def _called_a_second(calls: CallTable, window: tuple[float, float], *, share: float) -> float:

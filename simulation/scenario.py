@@ -56,6 +56,9 @@ ALWAYS = (
 )
 """What every scenario has to hold."""
 
+SAFE = tuple(goal for goal in ALWAYS if goal.fact == "early")
+"""What holds however much is asked for. A call whose end the ledger refuses to record is made again."""
+
 WRITES = Goal("timers_write_peak", "write units a second of the fullest partition of the timers", at_most=1_000)
 """What submissions alone have to hold."""
 
@@ -89,7 +92,8 @@ class Scenario:
     rate: of the stage, jobs a second, for people. sampled: shards that are simulated. until: when the run ends. window:
     first attempts of jobs that are due in it are measured, but for those of the hosts of an outage. contended: when
     tenants compete, and their shares are compared. down: when scanners and publisher do
-    not run. slowness: of the scanner of a shard. is_unmeasured: hosts whose jobs are not measured. notes: what a reader has to know.
+    not run. requests_of: jobs that come in one request of the API, at an instant; None leaves the API out. slowness: of the scanner of a shard. is_unmeasured: hosts whose jobs are not measured. notes: what a reader has to know.
+    is_beyond: it may be more than its stage holds, and what has not run by the end is late and not lost.
     """
 
     name: str
@@ -106,7 +110,9 @@ class Scenario:
     contended: tuple[float, float] | None = None
     slowness: Callable[[int], float] = lambda _: 1.0
     is_unmeasured: Callable[[str], bool] = lambda _: False
+    requests_of: Callable[[float], int] | None = None
     notes: tuple[str, ...] = ()
+    is_beyond: bool = False
 
     def target(self) -> Target:
         """How the targets behave."""

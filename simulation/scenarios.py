@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Protocol
 
 from functions.domain.jobs.job import Payload, Priority
 from functions.domain.schedules.rules import CronRule
 from functions.domain.schedules.schedule import JobTemplate, Schedule
 from simulation.orders import LONGEST_LEAD, RETRY, TIMEOUT, flow, tenants_of, usual_class
 from simulation.scenario import SLA, STEADY_LAG, WRITES, Goal, Scenario, Work, lag_goal
-from simulation.size import StageSize
+from simulation.size import HERD, WAITING, StageSize
 from simulation.stage import SimulatedStage
 
 START_OF_LOAD = 300.0
@@ -23,6 +24,14 @@ WARM_UP = 120.0
 """Seconds of load before anything is measured: event sources begin with 5 invocations."""
 
 FULL_HOUR = 3_600.0
+
+
+class Make(Protocol):
+    """Makes a scenario, at full or at reduced size."""
+
+    def __call__(self, *, is_full: bool) -> Scenario:
+        """The scenario."""
+        ...
 
 
 def spaced(shards: int, count: int) -> tuple[int, ...]:
@@ -47,7 +56,7 @@ def steady(*, is_full: bool) -> Scenario:
         name="steady",
         title="Steady 10,000 jobs a second",
         story="10,000 jobs a second are submitted and come due; one in five within four minutes, the others up to an hour ahead.",
-        size=StageSize(),
+        size=StageSize(past=WAITING),
         sampled=spaced(512, 8),
         until=end + AFTER,
         window=(START_OF_LOAD + WARM_UP, end),
@@ -83,16 +92,12 @@ def burst(*, is_full: bool) -> Scenario:
             "5,000 jobs a second all the time; for one minute 50,000 more a second are submitted, "
             "and all of these come due within one minute: one bucket."
         ),
-        size=StageSize(),
+        size=StageSize(past=WAITING),
         sampled=spaced(512, 4 if is_full else 1),
         until=end + 60,
         window=(START_OF_LOAD + WARM_UP, end),
         fill=fill,
-        goals=(
-            lag_goal(SLA),
-            WRITES,
-            Goal("timers_throttled", "calls that a partition of the timers refused", at_most=0),
-        ),
+        goals=(lag_goal(SLA), WRITES),
     )
 
 
@@ -126,8 +131,8 @@ def _herd(
         name=name,
         title=title,
         story=story,
-        size=StageSize(),
-        sampled=spaced(512, 2 if is_full else 1),
+        size=StageSize(stage=HERD, past=WAITING),
+        sampled=spaced(512, 4 if is_full else 1),
         until=until,
         window=(FULL_HOUR, FULL_HOUR + 241),
         fill=fill,
@@ -189,7 +194,7 @@ def herd_smear(*, is_full: bool) -> Scenario:
 
 def executions(*, is_full: bool) -> Scenario:
     """100,000 executions a second."""
-    ramp, hold = (240.0, 120.0) if is_full else (120.0, 30.0)
+    ramp, hold = (600.0, 120.0) if is_full else (540.0, 30.0)
     top_at = START_OF_LOAD + ramp
     end = top_at + 30 + hold
 
@@ -205,9 +210,7 @@ def executions(*, is_full: bool) -> Scenario:
         name="executions",
         title="100,000 executions a second",
         story=f"The load grows from 10,000 to 100,000 jobs a second within {ramp:g} s and stays there.",
-        size=StageSize(
-            ready_capacity=20_000_000, most=(500, 1_000, 3_000, 800), growth=1_000 / 60, start=200, worker_mb=1_769
-        ),
+        size=StageSize(past=WAITING),
         sampled=spaced(512, 2 if is_full else 1),
         until=end + 60,
         window=(top_at + 30, end),
@@ -219,12 +222,69 @@ def executions(*, is_full: bool) -> Scenario:
             Goal("ledger_write_peak", "write units a second of the fullest partition of the ledger", at_most=1_000),
             Goal("in_flight_peak", "messages in flight, of all four queues", at_most=4 * 120_000),
         ),
-        notes=(
-            "event sources in provisioned mode (+1,000 concurrent invocations a minute), workers of 1,769 MB",
-            "a ready_capacity of 20 million: three minutes of jobs wait in the queues",
-            "the ledger needs a quota of more than 200,000 write units a second, on 512 partitions",
-        ),
+        notes=("a ready_capacity of 20 million: three minutes of jobs wait in the queues",),
     )
+
+
+def front_door(*, is_full: bool) -> Scenario:
+    """10,000 submissions a second, by way of the API."""
+    seconds = 120.0 if is_full else 40.0
+    return _front_door(
+        "front_door",
+        "The front door: 10,000 submissions a second",
+        "10,000 jobs a second come in through the API, two in each request: half the requests that an account may make.",
+        submitted=(60.0, 60.0 + seconds),
+        rate=10_000,
+        jobs=2,
+    )
+
+
+def front_door_burst(*, is_full: bool) -> Scenario:
+    """50,000 submissions a second, by way of the API."""
+    seconds = 60.0 if is_full else 15.0
+    return _front_door(
+        "front_door_burst",
+        "The front door: a burst of 50,000 submissions a second",
+        f"50,000 jobs a second come in through the API for {seconds:g} s, 25 in each request, from one second to the next.",
+        submitted=(60.0, 60.0 + seconds),
+        rate=50_000,
+        jobs=25,
+    )
+
+
+def _front_door(
+    name: str, title: str, story: str, *, submitted: tuple[float, float], rate: float, jobs: int
+) -> Scenario:
+    start, end = submitted
+    due_at, until = start + 300, end + 700
+
+    def fill(stage: SimulatedStage) -> Work:
+        tenants, share = tenants_of(stage.sample, stage.wheel, each=10).names, stage.sample.share
+        orders = flow(stage.dice, tenants, start=start, end=end, rate=lambda _: rate * share, lead=lambda _: 0.0)
+        # They come due later, over so long a time that the workers are no matter here.
+        return Work(orders=[order._replace(due_at=stage.dice.random.uniform(due_at, until - 60)) for order in orders])
+
+    return Scenario(
+        name=name,
+        title=title,
+        story=story,
+        size=StageSize(past=WAITING),
+        sampled=spaced(512, 4),
+        until=until,
+        window=(due_at + WARM_UP, until),
+        fill=fill,
+        goals=(
+            lag_goal(),
+            Goal("answer_p99_s", "seconds until a request is answered, at the 99th percentile", at_most=ANSWER),
+            Goal("requests_throttled", "requests that the gateway refused", at_most=0),
+        ),
+        requests_of=lambda _: jobs,
+        notes=("a request takes 20 ms of CPU, and 2 ms for each of its jobs, as the cost page assumes",),
+    )
+
+
+ANSWER = 2.0
+"""Seconds at the 99th percentile, cold starts included."""
 
 
 def slow_scanners(*, is_full: bool) -> Scenario:
@@ -240,7 +300,7 @@ def slow_scanners(*, is_full: bool) -> Scenario:
         name="slow_scanners",
         title="Half of the scanners are slow",
         story="10,000 jobs a second, while every call of every second scanner takes 10 times as long as usual.",
-        size=StageSize(),
+        size=StageSize(past=WAITING),
         sampled=sampled,
         until=end + 60,
         window=(START_OF_LOAD + WARM_UP, end),
@@ -270,7 +330,7 @@ def resharding(*, is_full: bool) -> Scenario:
         name="resharding",
         title="From 256 to 512 shards under load",
         story="10,000 jobs a second; in the middle of it write_shards goes from 256 to 512, after scan_shards has.",
-        size=StageSize(old_shards=256, resharded_at=START_OF_LOAD + WARM_UP),
+        size=StageSize(past=WAITING, old_shards=256, resharded_at=START_OF_LOAD + WARM_UP),
         # A tenant of shard s of 256 is on s or s + 256 of 512: these are closed under the change.
         sampled=(*low, *(shard + 256 for shard in low)),
         until=end + 60,

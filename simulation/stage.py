@@ -19,12 +19,14 @@ from functions.domain.wheel import Wheel
 from functions.services.far_ring.placer import Placement
 from simulation.calls import Calls
 from simulation.event_source import EventSource, Function
+from simulation.front_door import FrontDoor
 from simulation.limits import Limits
 from simulation.network import Tables
 from simulation.partitions import Sample
 from simulation.queues import Queue
 from simulation.size import ROW_BYTES, StageSize
 from simulation.stores import Counts, Target, TimerRows
+from simulation.telemetry import Stream
 from simulation.virtual_time import START, Dice, World, instant_of
 from simulation.wiring import (
     ApiEnvironment,
@@ -32,6 +34,7 @@ from simulation.wiring import (
     PublisherEnvironment,
     ScannerEnvironment,
     Surroundings,
+    SweepEnvironment,
     WorkerEnvironment,
 )
 from testkit.fakes import GivenPlans, InMemoryDeadLetters, InMemoryLedger
@@ -55,7 +58,7 @@ class SimulatedStage(Surroundings):
     """A sample of the shards of a stage, with the same sample of everything that they share.
 
     slowness: of the scanner of a shard, how many times longer its calls take. sent_of: jobs and alarms by shard.
-    promoted_of: jobs by minute and tenant.
+    promoted_of: jobs by minute and tenant. sweeps: whether schedules are swept too, which only mends faults.
     """
 
     def __init__(
@@ -84,14 +87,19 @@ class SimulatedStage(Surroundings):
         self.is_down: Callable[[float], bool] = lambda _: False
         self.wheel = size.wheel()
         self.plans = GivenPlans()
-        self.tables = Tables.of(limits, sample, partitions=size.partitions, ledger_partitions=size.ledger_partitions)
+        self.tables = Tables.of(limits, sample, lambda table: size.room_of(table, limits))
         self.kept = self._empty_stores()
-        visibility = size.visibility(self.wheel).total_seconds()
+        self.stream = Stream(limits, share=sample.share)
+        visibility = size.stage.visibility.total_seconds()
         self.queues = {
             priority: Queue(self.world, limits, share=sample.share, visibility=visibility) for priority in Priority
         }
-        self.functions = {priority: self._function(priority) for priority in Priority}
+        # One function has all four queues.
+        self.worker = Function(self.world, limits, self.dice, partial(WorkerEnvironment, self), share=sample.share)
+        self.front_door = FrontDoor(self, self.world, self.dice, limits)
         self.sources = {priority: self._source(priority) for priority in Priority}
+        self.sweeps = False
+        self.sweep = SweepEnvironment(self)
         self._api = ApiEnvironment(self, wheel=self._old_wheel())
         self._resharded_api = ApiEnvironment(self, wheel=self.wheel)
         self._scanners = {shard: ScannerEnvironment(self, shard, slowness=slowness(shard)) for shard in sample.sampled}
@@ -138,21 +146,15 @@ class SimulatedStage(Surroundings):
             kept.shards.checkpoint(lease, first_cursors(first), lease_until=None)
         return kept
 
-    def _function(self, priority: Priority) -> Function:
-        make = partial(WorkerEnvironment, self, priority)
-        return Function(self.world, self.limits, self.dice, make, share=self.sample.share)
-
     def _source(self, priority: Priority) -> EventSource:
         return EventSource(
             self.world,
             self.limits,
             self.dice,
             self.queues[priority],
-            self.functions[priority],
+            self.worker,
+            self.size.source_of(priority.value, self.limits),
             share=self.sample.share,
-            most=self.size.most[priority.value],
-            growth=self.size.growth,
-            start=self.size.start,
         )
 
     def _old_wheel(self) -> Wheel:
@@ -161,8 +163,12 @@ class SimulatedStage(Surroundings):
     def _plan_ticks(self, minute: float) -> None:
         jitter = self.limits.tick_jitter
         self.world.at(minute + jitter * self.dice.random.random(), self._publish)
-        for shard in self.sample.sampled:
-            self.world.at(minute + jitter * self.dice.random.random(), partial(self._scan, shard))
+        # Those of all shards are spread over the jitter, and so are those of a few: one at a random instant of each part of it.
+        sampled = list(self.sample.sampled)
+        self.dice.random.shuffle(sampled)
+        for number, shard in enumerate(sampled):
+            late = (number + self.dice.random.random()) / len(sampled)
+            self.world.at(minute + jitter * late, partial(self._scan, shard))
 
     def _scan(self, shard: int) -> None:
         if not self.is_down(self.world.now):
@@ -176,6 +182,8 @@ class SimulatedStage(Surroundings):
         if self.is_down(self.world.now):
             return
         PublisherEnvironment(self).publish(at=self.world.now)
+        if self.sweeps:
+            self.sweep.sweep(at=self.world.now)
 
     def _note_minute(self) -> None:
         now, share = self.world.now, self.sample.share
@@ -187,7 +195,7 @@ class SimulatedStage(Surroundings):
                 visible=sum(queue.visible_count for queue in self.queues.values()) / share,
                 delayed=sum(queue.delayed_count for queue in self.queues.values()) / share,
                 in_flight=sum(queue.in_flight_count for queue in self.queues.values()) / share,
-                concurrency=sum(function.busy for function in self.functions.values()) / share,
+                concurrency=self.worker.busy / share,
                 oldest_bucket_age=max(0.0, age),
             )
         )
@@ -202,17 +210,35 @@ class SimulatedStage(Surroundings):
         )
 
 
+def _log_bytes(stage: SimulatedStage) -> float:
+    """Of the sample: what the benchmark has measured of each execution, and of each tick."""
+    limits, promoted = stage.limits, sum(stage.promoted_of.values())
+    executions = len(stage.calls.table().at)
+    return (
+        executions * limits.near_log
+        + promoted * (limits.far_log - limits.near_log)
+        + stage.scans * limits.tick_log
+        + stage.front_door.function.spent.invocations * limits.request_log
+    )
+
+
 def totals(stage: SimulatedStage) -> Mapping[str, float]:
-    """What the sample has used, as of the whole stage: units, requests and GB-seconds."""
+    """What the sample has used, as of the whole stage: units, requests, GB-seconds and GB of log."""
     share, queues = stage.sample.share, stage.queues.values()
-    invocations = sum(function.spent.invocations for function in stage.functions.values())
-    seconds = sum(function.spent.seconds for function in stage.functions.values())
-    worker_gb, scanner_gb = stage.size.worker_mb / 1_024, stage.size.scanner_mb / 1_024
+    spent, api = stage.worker.spent, stage.front_door.function.spent
+    deployed = stage.size.stage
+    worker_gb, scanner_gb, api_gb = (
+        size.memory_mb / 1_024 for size in (deployed.worker, deployed.scanner, deployed.api)
+    )
     tables = stage.tables.by_name().values()
     return {
         "dynamodb_write_unit": sum(table.writes.total for table in tables),
         "dynamodb_read_unit": sum(table.reads.total for table in tables),
         "sqs_request": sum(queue.sends + queue.receives + queue.deletes for queue in queues) / share,
-        "lambda_request": (invocations + stage.scans) / share,
-        "lambda_gb_second": (seconds * worker_gb + stage.scanner_seconds * scanner_gb) / share,
+        "firehose_5_kb": stage.stream.steps / share,
+        "log_gb": _log_bytes(stage) / share / 1e9,
+        "lambda_request": (spent.invocations + stage.scans + api.invocations) / share,
+        "http_api_request": stage.front_door.requests / share,
+        "lambda_gb_second": (spent.billed * worker_gb + stage.scanner_seconds * scanner_gb + api.billed * api_gb)
+        / share,
     }

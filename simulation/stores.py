@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -15,6 +15,7 @@ from functions.domain.far_ring.delays import delay_seconds
 from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.far_ring.timer_key import alarm_key, timer_key
 from functions.domain.far_ring.timer_record import encode_envelope
+from functions.domain.far_ring.warming import BODY, GROUP
 from functions.domain.jobs.job import Priority, Timer
 from functions.domain.stage.conditions import Depth
 from functions.domain.targets.options import TargetOptions
@@ -155,6 +156,13 @@ class SimulatedReady:
         self._line.clock.side_by_side(acts, lanes=SENDERS)
         return []
 
+    def warm(self, priority: Priority, delays: Sequence[int]) -> int:
+        """A tenth of a request a message."""
+        batches = [delays[start : start + SEND_BATCH] for start in range(0, len(delays), SEND_BATCH)]
+        acts = [lambda batch=batch: self._warm_batch(priority, batch) for batch in batches]
+        self._line.clock.side_by_side(acts, lanes=SENDERS)
+        return len(delays)
+
     def defer(self, receipt: Receipt, *, until: datetime) -> None:
         """To the whole second after."""
         self._line.send_call()
@@ -168,11 +176,16 @@ class SimulatedReady:
             for priority, queue in self._queues.items()
         }
 
+    def _warm_batch(self, priority: Priority, delays: Sequence[int]) -> None:
+        self._line.send_call()
+        entries = [(Parcel(str(next(_MESSAGES)), BODY, GROUP, priority.name), delay) for delay in delays]
+        self._queues[priority].send(entries, at=self._line.clock.at)
+
     def _send_batch(self, timers: Sequence[Timer]) -> None:
         now = self._line.clock.now()
         entries = [
             (
-                Parcel(str(next(_MESSAGES)), encode_envelope([timer]), timer.job.tenant),
+                Parcel(str(next(_MESSAGES)), encode_envelope([timer]), timer.job.tenant, timer.job.priority.name),
                 delay_seconds(timer.wakes_at, now=now, precision=timer.job.precision),
             )
             for timer in timers
@@ -199,6 +212,8 @@ class SimulatedTargets:
 
     def __init__(self, target: Target, line: Line, dice: Dice, calls: Calls) -> None:
         self._target = target
+        self._limits = line.limits
+        self._kept: OrderedDict[str, None] = OrderedDict()
         self._clock = line.clock
         self._dice = dice
         self._calls = calls
@@ -211,19 +226,35 @@ class SimulatedTargets:
         host, _, name = target.removeprefix("https://").partition("/")
         outcome = self._target.answer(host, self._clock.at, invocation.attempt, self._dice.random)
         self._calls.note(invocation, host=host, priority=Priority[name.upper()], at=self._clock.at, outcome=outcome)
-        self._clock.spend(self._dice.duration(self._target.latency))
+        self._clock.spend(self._dice.duration(self._target.latency), cpu=self._cpu_of(host))
         return outcome
+
+    def _cpu_of(self, host: str) -> float:
+        """Of a call: a host that was not among the last ones is connected to anew."""
+        is_kept = host in self._kept
+        self._kept[host] = None
+        self._kept.move_to_end(host)
+        if len(self._kept) > self._limits.kept_hosts:
+            self._kept.popitem(last=False)
+        return self._limits.call_kept_cpu if is_kept else self._limits.call_new_cpu
 
 
 class Counts:
-    """The journal of a simulation: how often, and nothing else."""
+    """The journal of a simulation: how often, and nothing else. _lines: of the invocation that runs now."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
+        self._lines = 0
 
     def event(self, name: str, /, **keys: Any) -> None:
         """One more of these events; of a job that was returned, by its error."""
+        self._lines += 1
         self.counts[f"{name}: {keys['error']}" if name in _TOLD_BY_ERROR else name] += 1
+
+    def take_lines(self) -> int:
+        """Lines of the log since this was asked last: an invocation runs to its end before another begins."""
+        lines, self._lines = self._lines, 0
+        return lines
 
     def count(self, metric: str, amount: int = 1) -> None:
         """Add to a counter."""
@@ -233,4 +264,11 @@ class Counts:
         """Nothing: the calls are measured where they arrive."""
 
 
-_TOLD_BY_ERROR = ("job_returned", "alarms_failed", "not_recorded", "chain_broken", "plans_not_read")
+_TOLD_BY_ERROR = (
+    "job_returned",
+    "submission_failed",
+    "alarms_failed",
+    "not_recorded",
+    "chain_broken",
+    "plans_not_read",
+)

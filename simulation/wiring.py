@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import Protocol
 
+from functions.domain.instants import from_seconds
 from functions.domain.jobs.job import Priority, Timer
 from functions.domain.wheel import Wheel
 from functions.ports.ready_queue import Receipt
 from functions.runtime.container import Container
+from functions.scanner.fair_scan import FairScan
 from functions.scanner.parts import PARTS as SCANNER_PARTS
+from functions.scanner.promote import Promoter
 from functions.scanner.scan import Scanner
+from functions.scanner.warm import Warmer
 from functions.services.far_ring.placer import Placement, Placer
+from functions.sweeper.heal import Healer
 from functions.sweeper.publish import Publisher
 from functions.worker.execute import Worker
 from functions.worker.message import Message
@@ -33,12 +39,11 @@ from simulation.prices import (
     shard_prices,
 )
 from simulation.queues import Parcel, Queue
-from simulation.size import SHED_AFTER, TICK_LIMIT, StageSize
+from simulation.size import StageSize
 from simulation.stores import SENDERS, Counts, SimulatedReady, SimulatedTargets, SimulatedTimers, Target, TimerRows
+from simulation.telemetry import DiscardingStore, Stream, trail_on
 from simulation.virtual_time import Dice, InvocationClock
 from testkit.fakes import (
-    DiscardingAudit,
-    DiscardingCounter,
     GivenPlans,
     InMemoryBreakerStore,
     InMemoryDeadLetters,
@@ -83,24 +88,35 @@ class Surroundings(Protocol):
     target: Target
     calls: Calls
     counts: Counts
+    stream: Stream
 
     def promoted(self, tenant: str, *, at: float) -> None:
         """A scanner sends a job of a tenant."""
         ...
 
 
-def _container(around: Surroundings, clock: InvocationClock, line: Line, *, wheel: Wheel | None = None) -> Container:
+def container_of(
+    around: Surroundings,
+    clock: InvocationClock,
+    line: Line,
+    *,
+    wheel: Wheel | None = None,
+    parts: Mapping[str, type] = MappingProxyType({}),
+) -> Container:
     """What an execution environment is made of: the stores behind its network, and the parts that every process has."""
     kept, tables, wheel = around.kept, around.tables, wheel or around.wheel
-    uncounted = DiscardingCounter()
+    stream = trail_on(around.stream, line, around.counts, around.dice.token)
+    uncounted = DiscardingStore()
     given = {
-        "capacity": around.size.ready_capacity,
+        "capacity": around.size.stage.ready_capacity,
         "clock": clock,
         "wheel": wheel,
         "skew": wheel.skew,
         "plans": around.plans,
         "journal": around.counts,
         "token": around.dice.token,
+        "identity": around.dice.token,
+        "id_secret": lambda: b"the secret of a simulated stage.",
         "jitter": around.dice.random.random,
         "ready": SimulatedReady(around.queues, line, share=around.sample.share, promoted=around.promoted),
         "timers": SimulatedTimers(kept.rows, line, around.limits),
@@ -112,16 +128,25 @@ def _container(around: Surroundings, clock: InvocationClock, line: Line, *, whee
         "rates": Remote(kept.rates, line, rate_prices(tables)),
         "permits": Remote(kept.permits, line, permit_prices(tables)),
         "payloads": InMemoryPayloadStore(),
-        # What tenants use and what is kept of their jobs is written in batches: it is no part of what is simulated.
-        "audit": DiscardingAudit(),
-        "pending": uncounted,
-        "pulse": uncounted,
-        "usage": uncounted,
+        "audit": stream,
+        "usage_store": Remote(uncounted, line, {"add": Price(tables.tenants, 1)}),
+        "pending_store": Remote(uncounted, line, {"add": Price(tables.tenants, 1)}),
+        "pulses": Remote(uncounted, line, {"add": Price(tables.tenants, 1), "name": Price(tables.tenants, 1)}),
         "targets": SimulatedTargets(around.target, line, around.dice, around.calls),
         # Calls that a function makes at the same time.
         "side_by_side": lambda rule, items: clock.side_by_side([partial(rule, item) for item in items], lanes=SENDERS),
     }
-    return Container(given, parts={**SCANNER_PARTS, **WORKER_PARTS})
+    container = Container(given, parts={**SCANNER_PARTS, **WORKER_PARTS, **parts})
+    given |= {"usage": container["tally"], "pending": container["tally"]}
+    return container
+
+
+def flush(container: Container, line: Line, counts: Counts) -> None:
+    """What an invocation hands over at its end, in the order of the deployed function; and its lines of the log."""
+    container["audit"].flush()
+    container["tally"].flush()
+    container["pulse"].flush()
+    line.clock.spend(0.0, cpu=counts.take_lines() * line.limits.log_line_cpu)
 
 
 class ApiEnvironment:
@@ -130,7 +155,7 @@ class ApiEnvironment:
     def __init__(self, around: Surroundings, *, wheel: Wheel) -> None:
         self._clock = InvocationClock()
         line = Line(self._clock, around.dice, around.limits)
-        self._placer = _container(around, self._clock, line, wheel=wheel).build(Placer)
+        self._placer = container_of(around, self._clock, line, wheel=wheel).build(Placer)
 
     def place(self, timer: Timer, *, at: float) -> Placement:
         """Place a job at an instant."""
@@ -145,8 +170,8 @@ class PublisherEnvironment:
         self._clock = InvocationClock()
         line = Line(self._clock, around.dice, around.limits)
         # A stage has one publisher, however many of its shards are simulated: its few units are not counted.
-        self._publisher = _container(around, self._clock, line).build(
-            Publisher, shards=around.kept.shards, shed_after=SHED_AFTER
+        self._publisher = container_of(around, self._clock, line).build(
+            Publisher, shards=around.kept.shards, shed_after=around.size.stage.shed_after
         )
 
     def publish(self, *, at: float) -> None:
@@ -155,33 +180,65 @@ class PublisherEnvironment:
         self._publisher.publish()
 
 
+class SweepEnvironment:
+    """The sweeper's second task, over the states of the sample, in the sample's share of its time.
+
+    passes: how long each has taken (s), by when it began.
+    """
+
+    def __init__(self, around: Surroundings) -> None:
+        self._clock = InvocationClock(speed=min(1.0, around.size.stage.sweeper.memory_mb / around.limits.vcpu_mb))
+        container = container_of(around, self._clock, Line(self._clock, around.dice, around.limits))
+        self._healer = container.build(Healer, shards=around.kept.shards)
+        # Half of its time is the audit's.
+        self._time_limit = around.size.stage.sweeper.timeout / 2 * around.sample.share
+        self._shards = around.kept.shards
+        self.passes: dict[int, float] = {}
+        self.healed = 0
+
+    def sweep(self, *, at: float) -> None:
+        """One of each minute."""
+        self._clock.start(at)
+        self.healed += self._healer.heal(time_limit=self._time_limit).healed
+        position = self._shards.sweep
+        if position is not None and position.after is None:
+            took = self._clock.now() - from_seconds(position.began_at)
+            self.passes.setdefault(position.began_at, took.total_seconds())
+
+
 class ScannerEnvironment:
     """The scanner of one shard."""
 
     def __init__(self, around: Surroundings, shard: int, *, slowness: float) -> None:
-        clock = InvocationClock(speed=min(1.0, around.size.scanner_mb / around.limits.vcpu_mb))
+        clock = InvocationClock(speed=min(1.0, around.size.stage.scanner.memory_mb / around.limits.vcpu_mb))
         line = Line(clock, around.dice, around.limits, slowness=slowness, is_ticked=True)
         self._shard = shard
         self._clock = clock
-        self._scanner = _container(around, clock, line).build(Scanner)
+        self._time_limit = around.size.stage.scanner.timeout
+        container = self._container = container_of(around, clock, line)
+        self._line, self._counts = line, around.counts
+        warmer = container.build(Warmer, is_on=around.size.stage.warm_herds)
+        promoter = container.build(Promoter, warmer=warmer)
+        self._scanner = container.build(Scanner, fair_scan=container.build(FairScan, promoter=promoter))
 
     def scan(self, *, at: float) -> tuple[float, int]:
         """One tick; the seconds that it took, and what it sent."""
         self._clock.start(at)
-        report = self._scanner.scan(self._shard, time_limit=TICK_LIMIT)
+        report = self._scanner.scan(self._shard, time_limit=self._time_limit)
+        flush(self._container, self._line, self._counts)
         return self._clock.at - at, report.sent + report.handled
 
 
 class WorkerEnvironment:
-    """One environment of the worker, of one class: what it has learned of destinations is its own."""
+    """One environment of the worker: what it has learned of destinations is its own."""
 
-    def __init__(self, around: Surroundings, priority: Priority) -> None:
-        clock = InvocationClock(speed=min(1.0, around.size.worker_mb / around.limits.vcpu_mb))
+    def __init__(self, around: Surroundings) -> None:
+        clock = InvocationClock(speed=min(1.0, around.size.stage.worker.memory_mb / around.limits.vcpu_mb))
         line = Line(clock, around.dice, around.limits)
-        container = _container(around, clock, line)
-        self._queue_name = priority.name
+        container = self._container = container_of(around, clock, line)
+        self._line, self._counts = line, around.counts
         self._clock = clock
-        self._limit = around.size.worker_limit
+        self._limit = around.size.stage.worker.timeout
         self._worker = container.build(Worker, side_by_side=self._side_by_side)
 
     def run(self, parcels: Sequence[Parcel], *, at: float) -> tuple[float, list[str]]:
@@ -191,12 +248,13 @@ class WorkerEnvironment:
             Message(
                 message_id=parcel.message_id,
                 body=parcel.body,
-                receipt=Receipt(self._queue_name, parcel.message_id),
+                receipt=Receipt(parcel.queue, parcel.message_id),
                 receive_count=parcel.receive_count,
             )
             for parcel in parcels
         ]
         returned = self._worker.execute(messages, ends_at=self._clock.now() + self._limit)
+        flush(self._container, self._line, self._counts)
         return self._clock.at, returned
 
     def _side_by_side(self, jobs: Sequence[Callable[[], None]]) -> None:

@@ -59,6 +59,8 @@ def told_of(stage: Stage) -> dict[str, str]:
         "worker timeout": seconds(stage.worker.timeout),
         "worker memory": f"{stage.worker.memory_mb:,} MB",
         "scanner memory": f"{stage.scanner.memory_mb:,} MB",
+        "`warm_herds`": "yes" if stage.warm_herds else "no",
+        "`ready_critical`": str(stage.ready_critical),
         "`audit_sample`": f"{stage.audit_sample:.0%}".replace("%", " %"),
         "logs kept": {"ONE_DAY": "1 day", "ONE_WEEK": "7 days", "ONE_MONTH": "30 days"}[stage.log_retention.name],
         "data retained": "yes" if stage.retained else "no",

@@ -7,7 +7,7 @@ from typing import Any
 
 from simulation.orders import flow, tenants_of
 from simulation.scenario import WRITES, Scenario, Work, lag_goal
-from simulation.size import StageSize
+from simulation.size import PROD, StageSize, like
 from simulation.stage import SimulatedStage
 
 
@@ -15,7 +15,7 @@ def a_scenario(
     *,
     rate: float = 20.0,
     seconds: float = 60.0,
-    size: dict[str, Any] | None = None,
+    stage: dict[str, Any] | None = None,
     happens: Callable[[SimulatedStage], None] = lambda _: None,
     **overrides: Any,
 ) -> Scenario:
@@ -31,9 +31,7 @@ def a_scenario(
         "name": "small",
         "title": "A small load",
         "story": "Some jobs a second.",
-        "size": StageSize(
-            **{"shards": 4, "partitions": 4, "ledger_partitions": 4, "ready_capacity": 100_000, **(size or {})}
-        ),
+        "size": StageSize(stage=like(PROD, **{"shards": 4, "ready_capacity": 100_000, **(stage or {})})),
         "sampled": (0, 1, 2, 3),
         "until": 420.0,
         "window": (300.0, 300.0 + seconds),

@@ -8,6 +8,7 @@ import pytest
 from simulation.event_source import EventSource, Function
 from simulation.limits import Limits
 from simulation.queues import Parcel, Queue
+from simulation.size import PROD, SCALE, Source, StageSize
 from simulation.virtual_time import Dice, World
 
 QUICK = replace(Limits(), delivery_p50=0.001, delivery_p99=0.002, cold_p50=0.001, cold_p99=0.002)
@@ -26,12 +27,21 @@ class Busy:
 
 
 class Given:
-    def __init__(self, environment: Busy, *, most: float = 1_000, share: float = 1.0, limits: Limits = QUICK) -> None:
+    def __init__(
+        self,
+        environment: Busy,
+        *,
+        most: float = 1_000,
+        share: float = 1.0,
+        limits: Limits = QUICK,
+        source: Source | None = None,
+    ) -> None:
         self.world = World()
         self.queue = Queue(self.world, limits, share=share, visibility=1_000.0)
         dice = Dice(1)
         self.function = Function(self.world, limits, dice, lambda: environment, share=share)
-        self.source = EventSource(self.world, limits, dice, self.queue, self.function, share=share, most=most)
+        source = source or Source(limits.source_start, limits.source_growth, most)
+        self.source = EventSource(self.world, limits, dice, self.queue, self.function, source, share=share)
 
     def send(self, count: int) -> None:
         self.queue.send([(Parcel(f"m{number}", "body", f"g{number % 50}"), 0) for number in range(count)], at=0.0)
@@ -150,3 +160,34 @@ def test_no_more_environments_start_in_a_second_than_lambda_allows() -> None:
     assert started[0] == 2_000
     assert given.queue.depth < started[3] < started[2] < started[1] < started[0]
     assert given.function.spent.cold_starts > 50
+
+
+def test_provisioned_pollers_ask_ten_times_a_second() -> None:
+    """20 invocations are two pollers: 200 messages a second in batches of ten, however quickly they are handled."""
+    given = Given(Busy(0.001), source=Source(20.0, 0.0, 20.0, polls=1.0))
+    given.send(5_000)
+
+    given.world.run(until=10.5)
+
+    assert 5_000 - given.queue.depth == pytest.approx(2_100, abs=30)
+
+
+def test_a_source_that_asks_as_often_as_it_may_is_not_taken_for_idle() -> None:
+    given = Given(Busy(0.001), source=Source(20.0, 1.0, 1_000.0, polls=1.0))
+    for second in range(60):
+        given.queue.send([(Parcel(f"m{second}-{number}", "body", "acme"), second) for number in range(400)], at=0.0)
+
+    given.world.run(until=60.0)
+
+    # 40 polls a second are what comes in: it has grown as far, and stays there.
+    assert given.source.allowed == pytest.approx(40, abs=12)
+
+
+def test_a_stage_says_how_its_sources_are() -> None:
+    standard, provisioned = StageSize(stage=PROD), StageSize(stage=SCALE)
+
+    assert standard.source_of(2, Limits()) == Source(5, 5, 300)
+    normal = SCALE.pollers[2]
+    assert normal is not None
+    found = provisioned.source_of(2, Limits())
+    assert (found.start, found.most, found.polls) == (normal.minimum * 10, normal.maximum * 10, 1)

@@ -4,15 +4,21 @@ from collections.abc import Sequence
 
 from functions.domain.schedules.rules import CronRule
 from functions.domain.schedules.schedule import JobTemplate, Schedule
+from infra.stage_parts import FunctionSize
+from simulation.orders import flow, tenants_of
 from simulation.outcome import Result
 from simulation.run import simulate
 from simulation.scenario import Work
+from simulation.size import PROD
 from simulation.stage import SimulatedStage
 from tests.simulation.small import a_scenario
 
 
 def _keep(message_ids: Sequence[str]) -> None:
     """A queue that forgets what was acknowledged."""
+
+
+BUCKET = 1
 
 
 def missed(result: Result) -> set[str]:
@@ -54,7 +60,13 @@ def test_a_far_job_costs_what_the_budgets_say() -> None:
 
 
 def test_too_few_workers_miss_the_target() -> None:
-    result = simulate(a_scenario(rate=60.0, size={"most": (1, 1, 1, 1), "start": 1, "worker_mb": 128}), seed=1)
+    result = simulate(
+        a_scenario(
+            rate=80.0,
+            stage={"max_concurrency": (2, 2, 2, 2), "worker": FunctionSize(memory_mb=128, timeout=PROD.worker.timeout)},
+        ),
+        seed=1,
+    )
 
     assert missed(result) == {"lag_p99_s"}
     assert result.facts["visible_peak"] > 0
@@ -80,7 +92,7 @@ def test_an_effect_that_happens_twice_is_reported() -> None:
                 queue.delete = _keep
 
         stage.world.at(310.0, again)
-        stage.world.at(600.0, stage.kept.ledger.rows.clear)
+        stage.world.at(500.0, stage.kept.ledger.rows.clear)
 
     result = simulate(a_scenario(happens=deliver_again, until=620.0), seed=1)
 
@@ -88,7 +100,7 @@ def test_an_effect_that_happens_twice_is_reported() -> None:
 
 
 def test_a_full_partition_is_reported() -> None:
-    result = simulate(a_scenario(rate=500.0, seconds=2.0, size={"partitions": 1}), seed=1)
+    result = simulate(a_scenario(rate=500.0, seconds=2.0), seed=1)
 
     assert result.facts["timers_write_peak"] <= 1_000
     assert result.facts["timers_throttled"] == 0
@@ -98,11 +110,11 @@ def test_a_full_partition_is_reported() -> None:
 
         def write() -> None:
             for _ in range(1_100):
-                table.take(1, 0, at=20.0, units=1, is_ticked=False)
+                table.take(BUCKET, 0, at=20.0, units=1, is_ticked=False)
 
         stage.world.at(20.0, write)
 
-    throttled = simulate(a_scenario(happens=burst, size={"partitions": 1}), seed=1)
+    throttled = simulate(a_scenario(happens=burst), seed=1)
 
     assert throttled.facts["timers_throttled"] >= 100
     assert throttled.facts["timers_write_peak"] == 1_000
@@ -130,10 +142,11 @@ def test_alarms_that_a_full_partition_refused_ring_by_a_later_tick() -> None:
         )
 
     def fill_up(stage: SimulatedStage, *, at: float) -> None:
-        for _ in range(1_000):
-            stage.tables.timers.take(1, 0, at=at, units=1, is_ticked=False)
+        for bucket in range(16):  # keys on all of its partitions
+            for _ in range(1_000):
+                stage.tables.timers.take(bucket, 0, at=at, units=1, is_ticked=False)
 
-    result = simulate(a_scenario(fill=herd, size={"partitions": 1}, until=620.0), seed=1)
+    result = simulate(a_scenario(fill=herd, until=620.0), seed=1)
 
     assert result.facts["timers_throttled"] > 0
     assert (result.jobs, result.calls, result.facts["lost"]) == (200, 200, 0)
@@ -147,3 +160,18 @@ def test_all_textbook_designs_run_beside_it() -> None:
     fifo, cursor, _, sorted_set = result.baselines
     assert fifo.lag.p99 < sorted_set.lag.p99 < cursor.lag.p99
     assert cursor.lag.p50 > 20
+
+
+def test_a_sweep_over_a_sample_takes_the_time_that_it_takes_over_the_whole() -> None:
+    def daily(stage: SimulatedStage) -> Work:
+        stage.sweeps = True
+        rule, job = CronRule("0 6 * * *"), JobTemplate(target="https://t.example.com/normal")
+        schedules = [Schedule(tenant="t", schedule_id=f"daily-{number}", rule=rule, job=job) for number in range(5_000)]
+        tenants = tenants_of(stage.sample, stage.wheel, each=2).names
+        return Work(orders=flow(stage.dice, tenants, start=300.0, end=310.0, rate=lambda _: 5.0), schedules=schedules)
+
+    whole = simulate(a_scenario(fill=daily, goals=(), until=620.0), seed=1)
+
+    # Ten pages of 5 ms and the CPU of 500 rows each.
+    assert 0.1 < whole.facts["sweep_pass_s"] < 1
+    assert whole.facts["healed"] == 0

@@ -15,6 +15,7 @@ from simulation.network import Line, Tables, Throttled
 from simulation.partitions import Sample
 from simulation.prices import Price, Remote
 from simulation.queues import Queue
+from simulation.size import Room
 from simulation.stores import SimulatedReady, SimulatedTargets, SimulatedTimers, Target, TimerRows
 from simulation.virtual_time import START, Dice, InvocationClock, World, instant_of
 from testkit.builders import a_timer, a_wheel, an_invocation
@@ -28,7 +29,7 @@ class Given:
     def __init__(self, *, partitions: int = 1) -> None:
         self.world = World()
         self.clock = InvocationClock()
-        self.tables = Tables.of(LIMITS, Sample(1, (0,)), partitions=partitions, ledger_partitions=1)
+        self.tables = Tables.of(LIMITS, Sample(1, (0,)), lambda _: Room(partitions, writes=1e9, reads=1e9))
         self.line = Line(self.clock, Dice(1), LIMITS)
         self.rows = TimerRows(WHEEL, self.tables.timers, row_bytes=600)
         self.timers = SimulatedTimers(self.rows, self.line, LIMITS)
