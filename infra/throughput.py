@@ -60,7 +60,7 @@ class Pollers:
 class WarmThroughput:
     """Units a second that a table takes at once. A partition takes 1,000 writes or 3,000 reads of them.
 
-    It is paid once, when it is raised, and cannot be lowered again: a smaller value fails when it is deployed.
+    Raising it is charged, and it cannot be lowered again: a smaller value fails when it is deployed.
     """
 
     reads: int
