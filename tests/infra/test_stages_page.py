@@ -73,7 +73,7 @@ def seconds(duration: timedelta) -> str:
 
 def test_every_quota_leads_to_the_page_of_aws_that_has_it() -> None:
     quotas = PAGE[PAGE.index("| quota |") :].split("\n\n", 1)[0].splitlines()[2:]
-    assert len(quotas) == len(QUOTAS)
+    assert len(quotas) == len(TOLD) > 0
     for line in quotas:
         assert re.match(r"\| \[[^]]+\]\(https://docs\.aws\.amazon\.com/[^)]+\.html\)", line), line
 
