@@ -71,7 +71,10 @@ def test_the_invocations_of_a_rate_are_those_with_which_the_simulation_held() ->
     dev = Stage.named("dev")
 
     consumers = 2 * len(dev.max_concurrency)
-    assert least(dev, CONCURRENCY, at=100_000) == sum(workers or 0 for workers in size.stage.workers) + size.shards + consumers
+    assert (
+        least(dev, CONCURRENCY, at=100_000)
+        == sum(workers or 0 for workers in size.stage.workers) + size.shards + consumers
+    )
     assert least(dev, RULES, at=100_000) == -(-size.shards // 5) + 2
 
 
