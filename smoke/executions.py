@@ -37,7 +37,7 @@ def far(ground: Ground) -> str:
 
 def lag(ground: Ground) -> str:
     """Jobs of a warm stage begin within the objective, `exact` ones to a fraction of a second."""
-    tenant = ground.tenant("lag")
+    tenant = ground.tenant()
     ground.await_ends(
         ground.submit(NewJob(ECHO, tenant=tenant, priority="critical")), within=30
     )  # the first starts a worker
@@ -66,7 +66,7 @@ def lags_of(ground: Ground, jobs: Sequence[Submitted]) -> list[float]:
 
 
 def _each_runs(ground: Ground, ring: str, due_at: datetime, *, within: float) -> str:
-    tenant = ground.tenant(ring)
+    tenant = ground.tenant()
     tracked = {
         (priority, delivery): NewJob(ECHO, tenant=tenant, priority=priority, delivery=delivery, run_at=due_at)
         for priority in PRIORITIES
@@ -74,7 +74,7 @@ def _each_runs(ground: Ground, ring: str, due_at: datetime, *, within: float) ->
     }
     # Of one without a row nothing could be seen but that it failed for good.
     untracked = [
-        NewJob(MISSING, tenant=tenant, priority=priority, delivery="at_least_once", run_at=due_at)
+        NewJob(MISSING, tenant=tenant, priority=priority, delivery="at_least_once", run_at=due_at, tags=[ring])
         for priority in PRIORITIES
     ]
     submitted = ground.submit(*tracked.values(), *untracked)
@@ -85,7 +85,7 @@ def _each_runs(ground: Ground, ring: str, due_at: datetime, *, within: float) ->
     for delivery, state in ENDS.items():
         jobs = [job for (_, of), job in by_delivery.items() if of == delivery]
         ground.await_ends(jobs, states=[state], within=within)
-    matching = DeadLetterFilter(tenant=tenant, error_class="handler_missing")
+    matching = DeadLetterFilter(tenant=tenant, error_class="handler_missing", tag=ring)
     ground.eventually(
         lambda: [letter.target for letter in ground.client.dead_letters.list(matching)],
         lambda found: len(found) == len(untracked),

@@ -81,7 +81,7 @@ def stranger(ground: Ground) -> str:
 
 def odd_ids(ground: Ground) -> str:
     """Ids with `:` and `+`, as runs of schedules have them, come through client, signature, gateway and verbs of a path."""
-    tenant, schedule = ground.tenant("ids"), "odd"
+    tenant, schedule = ground.tenant(), "odd"
     ground.client.schedules.put(NewSchedule(schedule, tenant=tenant, every=timedelta(days=30), target=ECHO))
     job_id = ground.client.schedules.trigger(schedule, tenant=tenant, idempotency_key="a+b")
     ground.eventually(

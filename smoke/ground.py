@@ -134,8 +134,8 @@ class Ground:
         """The address of a ready queue, or of the dead letters of one."""
         return self.resources.one("AWS::SQS::Queue", f"Ready{name}")
 
-    def tenant(self, name: str) -> str:
-        """A tenant of this run, which is deleted at its end."""
+    def tenant(self, name: str = "jobs") -> str:
+        """A tenant of this run, which is deleted at its end; checks that need none of their own share one."""
         tenant = f"smoke-{self.run}-{name}"
         with self._lock:
             if tenant not in self._tenants:

@@ -27,7 +27,7 @@ def idle(ground: Ground) -> str:
     """After twenty minutes without a job, the first one finds no warm worker, and is late by a cold start."""
     time.sleep(_IDLE_MINUTES * 60)
     run_at = datetime.now(UTC) + timedelta(seconds=5)
-    jobs = ground.submit(NewJob(ECHO, tenant=ground.tenant("idle"), run_at=run_at))
+    jobs = ground.submit(NewJob(ECHO, tenant=ground.tenant(), run_at=run_at))
     ground.await_ends(jobs, within=60)
     (lag,) = lags_of(ground, jobs)
     if not 0 <= lag <= _MOST_COLD_LAG:
@@ -38,7 +38,7 @@ def idle(ground: Ground) -> str:
 def redeployed(ground: Ground) -> str:
     """A far job from before fires, although its scheduler was deployed over, destroyed and deployed again."""
     run_at = datetime.now(UTC) + _FAR
-    jobs = ground.submit(NewJob(ECHO, tenant=ground.tenant("redeployed"), run_at=run_at))
+    jobs = ground.submit(NewJob(ECHO, tenant=ground.tenant(), run_at=run_at))
     name = ground.stage.name
     deploy = ["deploy", "--all", "--require-approval", "never"]
     _cdk(ground, deploy)

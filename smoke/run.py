@@ -16,6 +16,9 @@ from smoke.ground import Ground
 
 CLEAN_UP = "clean up"
 
+_CHECKS_LOCALLY = 3
+"""Side by side: a local cloud has the cores of one machine."""
+
 _GRACE = 30.0
 """Seconds for a check to notice by itself that its time is over."""
 
@@ -48,11 +51,9 @@ class Run:
 def longest(checks: Iterable[Check], stage: Stage) -> float:
     """How many seconds they take at most, one phase after the other; long ones one by one."""
     chosen = [check for check in checks if check.is_possible(stage)]
-    phases = [[check.longest(stage) + _GRACE for check in chosen if check.phase is phase] for phase in Phase]
-    return sum(
-        sum(seconds) if phase is Phase.LONG else max(seconds, default=0)
-        for phase, seconds in zip(Phase, phases, strict=True)
-    )
+    phases = {phase: [check for check in chosen if check.phase is phase] for phase in Phase}
+    long = sum(_longest_of([check], stage) for check in phases.pop(Phase.LONG))
+    return long + sum(_longest_of(group, stage) for group in phases.values() if group)
 
 
 def run_all(ground: Ground, checks: Iterable[Check], tell: Callable[[Result], None]) -> Run:
@@ -79,11 +80,12 @@ def run_all(ground: Ground, checks: Iterable[Check], tell: Callable[[Result], No
 
 def _side_by_side(ground: Ground, checks: Sequence[Check], tell: Callable[[Result], None]) -> list[Result]:
     """Those that did not end in time: a thread cannot be stopped, and must not keep the others."""
-    lock = threading.Lock()
+    lock, few = threading.Lock(), threading.Semaphore(_CHECKS_LOCALLY if ground.stage.emulated else len(checks))
     ended: set[str] = set()
 
     def work(check: Check) -> None:
-        result = _judged(check, ground)
+        with few:
+            result = _judged(check, ground)
         with lock:
             ended.add(check.name)
             tell(result)
@@ -91,7 +93,7 @@ def _side_by_side(ground: Ground, checks: Sequence[Check], tell: Callable[[Resul
     threads = [threading.Thread(target=work, args=(check,), name=check.name, daemon=True) for check in checks]
     for thread in threads:
         thread.start()
-    until = time.monotonic() + max((check.longest(ground.stage) for check in checks), default=0) + _GRACE
+    until = time.monotonic() + _longest_of(checks, ground.stage)
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
     with lock:
@@ -105,6 +107,13 @@ def _side_by_side(ground: Ground, checks: Sequence[Check], tell: Callable[[Resul
             for check in checks
             if check.name not in ended
         ]
+
+
+def _longest_of(checks: Sequence[Check], stage: Stage) -> float:
+    """Of some that run side by side."""
+    seconds = [check.longest(stage) for check in checks]
+    queue = sum(seconds) / _CHECKS_LOCALLY if stage.emulated else 0
+    return queue + max(seconds, default=0) + _GRACE
 
 
 def _judged(check: Check, ground: Ground) -> Result:

@@ -14,13 +14,16 @@ _ONCE = RetryPolicy(strategy="fixed", attempts=1)
 _TICK_SECONDS = 90
 """For a tick of a scanner to come, and to end."""
 
+_REPLAYED, _THROTTLED = "replayed", "throttled"
+"""Tags."""
+
 _FOREIGN = "?"
 """Whose dead letters are those of messages that Tickwheel did not write."""
 
 
 def outlived_timeout(ground: Ground) -> str:
     """A handler that does not come back in time has failed, and its worker goes on."""
-    tenant = ground.tenant("timeout")
+    tenant = ground.tenant()
     payload = {"seconds": 6}
     slow = NewJob(TRIAL, tenant=tenant, priority="high", payload=payload, timeout=timedelta(seconds=2), retry=_ONCE)
     (job,) = ground.submit(slow)
@@ -51,7 +54,7 @@ def foreign_message(ground: Ground) -> str:
 
 def cancels(ground: Ground) -> str:
     """An acknowledged cancel holds, in both rings."""
-    tenant = ground.tenant("cancel")
+    tenant = ground.tenant()
     due_at = datetime.now(UTC) + timedelta(seconds=8)
     near, far = ground.submit(
         NewJob(ECHO, tenant=tenant, run_at=due_at), NewJob(ECHO, tenant=tenant, run_at=ground.next_far())
@@ -67,10 +70,10 @@ def cancels(ground: Ground) -> str:
 
 def replay(ground: Ground) -> str:
     """A dead letter is replayed, with another budget of attempts."""
-    tenant = ground.tenant("replay")
-    (job,) = ground.submit(NewJob(TRIAL, tenant=tenant, payload={"succeeds_at": 2}, retry=_ONCE))
+    tenant = ground.tenant()
+    (job,) = ground.submit(NewJob(TRIAL, tenant=tenant, payload={"succeeds_at": 2}, retry=_ONCE, tags=[_REPLAYED]))
     ground.await_ends([job], states=["failed"], within=60)
-    matching = DeadLetterFilter(tenant=tenant)
+    matching = DeadLetterFilter(tenant=tenant, tag=_REPLAYED)
     (letter,) = ground.eventually(
         lambda: list(ground.client.dead_letters.list(matching)), bool, within=30, expected="its dead letter"
     )
@@ -86,7 +89,7 @@ def pause(ground: Ground) -> str:
     assert paused.in_effect_by is not None
     due_at = max(paused.in_effect_by, datetime.now(UTC)) + timedelta(seconds=3)
     (job,) = ground.submit(NewJob(ECHO, tenant=tenant, run_at=due_at))
-    ground.await_ends(ground.submit(NewJob(ECHO, tenant=ground.tenant("pause-not"), run_at=due_at)), within=90)
+    ground.await_ends(ground.submit(NewJob(ECHO, tenant=ground.tenant(), run_at=due_at)), within=90)
     seen = ground.client.get(job.id).state
     ground.client.tenants.resume(tenant)
     if seen == "succeeded":
@@ -100,7 +103,7 @@ def pause(ground: Ground) -> str:
 def throttled(ground: Ground) -> str:
     """With no worker at all for ten minutes, jobs are late: none is buried, and all run afterwards."""
     worker, client, minutes = ground.function("Worker"), ground.aws("lambda"), 10
-    tenant = ground.tenant("throttled")
+    tenant = ground.tenant()
     before = client.get_function_concurrency(FunctionName=worker).get("ReservedConcurrentExecutions")
 
     def restore() -> None:
@@ -113,7 +116,11 @@ def throttled(ground: Ground) -> str:
     client.put_function_concurrency(FunctionName=worker, ReservedConcurrentExecutions=0)
     until = datetime.now(UTC) + timedelta(minutes=minutes)
     jobs = ground.submit(
-        *[NewJob(ECHO, tenant=tenant, delivery=delivery) for delivery in ("exactly_once", "at_most_once")] * 10
+        *[
+            NewJob(ECHO, tenant=tenant, delivery=delivery, tags=[_THROTTLED])
+            for delivery in ("exactly_once", "at_most_once")
+        ]
+        * 10
     )
     ground.eventually(
         lambda: datetime.now(UTC), lambda now: now >= until, within=minutes * 60 + 5, expected="ten minutes"
@@ -123,7 +130,7 @@ def throttled(ground: Ground) -> str:
     if early:
         raise Wrong(f"{len(early)} jobs ran", expected="none while no worker may run")
     ground.await_ends(jobs, states=["succeeded", "attempted"], within=600)
-    letters = list(ground.client.dead_letters.list(DeadLetterFilter(tenant=tenant)))
+    letters = list(ground.client.dead_letters.list(DeadLetterFilter(tenant=tenant, tag=_THROTTLED)))
     if letters:
         raise Wrong(f"{len(letters)} dead letters: {letters[0].error}", expected="none is buried")
     return f"{len(jobs)} jobs ran after {minutes} minutes without a worker; none was buried"

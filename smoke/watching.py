@@ -88,7 +88,7 @@ def alarm(ground: Ground) -> str:
         "SubscriptionArn"
     ]
     ground.at_the_end(f"subscription of {name}", lambda: sns.unsubscribe(SubscriptionArn=subscription))
-    ground.submit(NewJob(MISSING, tenant=ground.tenant("alarm")))
+    ground.submit(NewJob(MISSING, tenant=ground.tenant()))
 
     def receive() -> str:
         received = sqs.receive_message(QueueUrl=url, WaitTimeSeconds=10).get("Messages", [])
