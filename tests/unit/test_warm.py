@@ -66,12 +66,14 @@ def test_pages_of_a_herd_are_announced_as_the_whole_would_be() -> None:
     assert [delay for page in pages for delay in page] == warm_delays(0, 9_000, left=100)
 
 
-def test_the_messages_are_spread_over_the_time_that_is_left_and_end_with_it() -> None:
-    delays = warm_delays(0, 9_000, left=100)
+@pytest.mark.parametrize("jobs", [2_000, 4_000, 9_000])
+def test_more_and_more_of_them_come_in_the_time_that_is_left_and_the_last_end_with_it(jobs: int) -> None:
+    delays = warm_delays(0, jobs, left=100)
 
     assert min(delays) == 0
     assert max(delays) + HOLD_SECONDS == 99
-    assert max(delays.count(second) for second in range(95)) - min(delays.count(second) for second in range(95)) <= 1
+    quarters = [sum(start <= delay < start + 24 for delay in delays) / len(delays) for start in (0, 24, 48, 72)]
+    assert quarters == pytest.approx([1 / 16, 3 / 16, 5 / 16, 7 / 16], abs=0.03)
 
 
 @pytest.mark.parametrize("left", [HOLD_SECONDS, 0, -30])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import sqrt
 
 BODY = '{"v":2}'
 """Of such a message. A worker that knows nothing of them takes it for one of a newer Tickwheel, and gives it back."""
@@ -20,14 +21,18 @@ JOBS_OF_A_MESSAGE = 8
 MOST = 2_000
 """Messages for one second, class and shard."""
 
+_GOLDEN = (sqrt(5) - 1) / 2
+
 
 def warm_delays(before: int, after: int, *, left: int) -> Sequence[int]:
     """Delays of the messages (s) for jobs that are due in `left` seconds, of which there were so many before and are now.
 
-    They are spread evenly over the time until then, and end with it.
+    More and more of them come until then, and the last end with it: a function starts its environments one after the other,
+    and jobs beside them must not wait for those. By the golden ratio any number of them is spread alike.
     """
     last = left - HOLD_SECONDS
-    return [number % last for number in range(_messages(before), _messages(after))] if last > 0 else ()
+    numbers = range(_messages(before), _messages(after)) if last > 0 else ()
+    return [int(last * sqrt(number * _GOLDEN % 1)) for number in numbers]
 
 
 def _messages(jobs: int) -> int:
