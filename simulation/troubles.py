@@ -15,6 +15,9 @@ from simulation.virtual_time import Dice
 
 _WEIGHTS = (1.0, 2.0, 4.0)
 
+_WARM_LEDGER = {"ledger": WarmThroughput(reads=12_000, writes=8_000)}
+"""For a hundred workers of one class that have nothing else to wait for."""
+
 _SIXTEEN = like(
     PROD,
     shards=16,
@@ -167,7 +170,15 @@ def weights(*, is_full: bool) -> Scenario:
         name="weights",
         title="Three tenants of weights 1, 2 and 4",
         story=f"Three tenants of one shard have {each:,} jobs each at one instant; a tick may promote a sixth of them.",
-        size=StageSize(stage=like(PROD, shards=4, ready_capacity=2 * each, max_concurrency=(100, 100, 100, 100))),
+        size=StageSize(
+            stage=like(
+                PROD,
+                shards=4,
+                ready_capacity=2 * each,
+                max_concurrency=(100, 100, 100, 100),
+                warm_throughput=_WARM_LEDGER,
+            )
+        ),
         sampled=(0, 1, 2, 3),
         until=due_at + 900,
         window=(due_at, due_at + 60),
