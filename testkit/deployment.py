@@ -21,8 +21,6 @@ from testkit.resources import Resources
 from tickwheel.local import Stack
 from tickwheel.local.checkout import Checkout
 
-STORAGE = "Tickwheel-local-Storage"
-SCHEDULER = "Tickwheel-local-Scheduler"
 PRIORITIES = ("Critical", "High", "Normal", "Low")
 FUNCTIONS = ("Api", "Scanner", "Worker", "Sweeper", "Operations", "DeadLetters")
 
@@ -40,8 +38,9 @@ class Identity:
 class Deployment:
     """Resources by the names that the application gives them; CloudFormation adds the rest."""
 
-    def __init__(self, stack: Stack) -> None:
+    def __init__(self, stack: Stack, *, stage: str = "local") -> None:
         self.stack = stack
+        self.stacks = tuple(f"Tickwheel-{stage}-{part}" for part in ("Storage", "Scheduler"))
         self._clients: dict[str, Any] = {}
         self._lock = threading.Lock()  # a client may be used from several threads, but not made
 
@@ -170,7 +169,7 @@ class Deployment:
 
     @cached_property
     def _resources(self) -> Resources:
-        return Resources(self.client("cloudformation"), (STORAGE, SCHEDULER))
+        return Resources(self.client("cloudformation"), self.stacks)
 
 
 def _json_lines(lines: list[str]) -> Iterator[dict[str, Any]]:

@@ -4,7 +4,7 @@ import httpx
 import pytest
 from botocore.credentials import Credentials
 
-from testkit.deployment import SCHEDULER, STORAGE, Deployment
+from testkit.deployment import Deployment
 from tickwheel.client.endpoint import LoopbackTransport
 from tickwheel.client.signing import SigV4
 
@@ -17,7 +17,7 @@ def test_destroy_removes_the_stage_and_leaves_the_rest_of_the_account_alone(depl
     stacks = deployment.client("cloudformation").describe_stacks()["Stacks"]
     names = {stack["StackName"] for stack in stacks if stack["StackStatus"] != "DELETE_COMPLETE"}
     assert "CDKToolkit" in names
-    assert not names & {STORAGE, SCHEDULER}
+    assert not names & set(deployment.stacks)
     assert deployment.client("dynamodb").list_tables()["TableNames"] == []
     assert deployment.client("sqs").list_queues().get("QueueUrls", []) == []
     assert deployment.client("lambda").list_functions()["Functions"] == []
