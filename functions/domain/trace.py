@@ -29,9 +29,13 @@ class Trace:
 
     @property
     def xray(self) -> str:
-        """As the header of AWS X-Ray, which cuts the same trace id in two."""
+        """As the header of AWS X-Ray, which cuts the same trace id in two.
+
+        https://docs.aws.amazon.com/xray/latest/devguide/xray-concepts.html#xray-concepts-tracingheader. It repeats that a trace is not to be sampled, and not that it is: Lambda does as it is told, and whoever samples all
+        of his own would have all of ours traced. Without a decision X-Ray's own rate decides.
+        """
         root = f"1-{self.trace_id[:8]}-{self.trace_id[8:]}"
-        return f"Root={root};Parent={self.span_id};Sampled={self.flags & SAMPLED}"
+        return f"Root={root};Parent={self.span_id}" + ("" if self.flags & SAMPLED else ";Sampled=0")
 
 
 def parse_traceparent(header: str | None) -> Trace | None:

@@ -44,7 +44,7 @@ def test_a_promoted_message_carries_the_trace_for_xray(stage: Stage, sink: HttpS
     entries = sent_by(stage.module("scanner").wiring.promoted)
     stage.scan()
 
-    expected = f"Root=1-{TRACE_ID[:8]}-{TRACE_ID[8:]};Parent={SPAN_ID};Sampled=1"
+    expected = f"Root=1-{TRACE_ID[:8]}-{TRACE_ID[8:]};Parent={SPAN_ID}"
     headers = [entry.get("MessageSystemAttributes", {}).get("AWSTraceHeader") for entry in entries]
     assert sorted(headers, key=bool) == [None, {"DataType": "String", "StringValue": expected}]
 

@@ -74,8 +74,8 @@ def test_an_invalid_traceparent_is_ignored(header: str | None):
     assert parse_traceparent(header) is None
 
 
-def test_xray_has_the_same_trace_cut_in_two():
-    assert BROUGHT.xray == "Root=1-4bf92f35-77b34da6a3ce929d0e0e4736;Parent=00f067aa0ba902b7;Sampled=1"
+def test_xray_has_the_same_trace_cut_in_two_and_is_only_told_what_not_to_sample():
+    assert BROUGHT.xray == "Root=1-4bf92f35-77b34da6a3ce929d0e0e4736;Parent=00f067aa0ba902b7"
     assert replace(BROUGHT, flags=2).xray.endswith(";Sampled=0")
 
 
