@@ -95,7 +95,9 @@ def test_a_failure_of_one_stage_is_counted_by_that_stage_alone(
         for stage in (deployment, second)
     )
 
-    assert (set(here), set(there)) == ({"Tickwheel/local"}, {f"Tickwheel/{NAME}"})
+    # The release before had one namespace for all, and its lines are in the log of the first.
+    assert set(here) - {"Tickwheel"} == {"Tickwheel/local"}
+    assert set(there) == {f"Tickwheel/{NAME}"}
     assert "failed" in here["Tickwheel/local"]
     assert "failed" not in there[f"Tickwheel/{NAME}"]
 
