@@ -38,7 +38,8 @@ from testkit.world.store import WatchedSchedules
 from testkit.world.stores import MakeStores, in_memory
 from testkit.world.sums import Sums
 
-MOST_DRAINED = timedelta(hours=2)
+MOST_DRAINED = timedelta(hours=4)
+"""Ten jobs of a batch that kill their workers take turns at it: each is a dead letter after its ten receives, and the others begin anew."""
 
 
 @dataclass

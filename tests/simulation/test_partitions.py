@@ -128,12 +128,12 @@ def test_a_warm_table_has_partitions_for_it_and_a_quota_that_was_raised() -> Non
 
 
 def test_a_quota_that_has_to_be_raised_is_told() -> None:
-    told = "; ".join(StageSize(stage=SCALE).words(LIMITS, ("ledger", "tenants")))
+    told = "; ".join(StageSize(stage=SCALE).words(LIMITS, ("ledger", "dead_letters")))
 
     assert "quota 300,000 write units/s (raised from 40,000)" in told
     assert "every other table is new: 4 partitions, quota 40,000" in told
     assert "the account's quota is raised from 1,000" in told
-    assert "raised" not in "; ".join(StageSize(stage=PROD).words(LIMITS, ("ledger", "tenants")))
+    assert "raised" not in "; ".join(StageSize(stage=PROD).words(LIMITS, ("ledger", "dead_letters")))
 
 
 def test_a_stage_that_cannot_be_deployed_cannot_be_simulated() -> None:
