@@ -66,15 +66,13 @@ def test_at_a_hundred_thousand_a_second_the_defaults_of_an_account_are_not_enoug
     assert least(prod, TABLE_WRITES, at=100_000) == 200_000
 
 
-def test_the_invocations_of_a_rate_are_those_with_which_the_simulation_held() -> None:
+def test_a_hundred_thousand_a_second_need_no_more_invocations_than_the_simulated_stage_may_have() -> None:
     size: StageSize = executions(is_full=True).size
     dev = Stage.named("dev")
+    most = sum(workers or 0 for workers in size.stage.workers)
+    beside = size.shards + 2 * len(dev.max_concurrency)
 
-    consumers = 2 * len(dev.max_concurrency)
-    assert (
-        least(dev, CONCURRENCY, at=100_000)
-        == sum(workers or 0 for workers in size.stage.workers) + size.shards + consumers
-    )
+    assert beside + most / 10 < least(dev, CONCURRENCY, at=100_000) <= beside + most
     assert least(dev, RULES, at=100_000) == -(-size.shards // 5) + 2
 
 
