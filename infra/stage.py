@@ -111,6 +111,11 @@ class Stage:
         self._check_name()
         self._check_lease()
         check_workers(self.name, PRIORITIES, self.max_concurrency, self.pollers)
+        if self.warm_herds and any(self.max_concurrency):
+            raise InvalidStage(
+                f"{self.name}: warm_herds is set beside max_concurrency: set one of them to None or False; no more workers can "
+                "start than a maximum allows, and messages before a herd would only keep those busy"
+            )
         check_ready(self.name, self.ready_critical, workers=self.workers[0])
         self._check_targets()
         self._check_networks()

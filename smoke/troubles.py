@@ -104,7 +104,8 @@ def throttled(ground: Ground) -> str:
     """With no worker at all for ten minutes, jobs are late: none is buried, and all run afterwards."""
     worker, client, minutes = ground.function("Worker"), ground.aws("lambda"), 10
     tenant = ground.tenant()
-    before = client.get_function_concurrency(FunctionName=worker).get("ReservedConcurrentExecutions")
+    # 0 is what a run that was killed has left behind.
+    before = client.get_function_concurrency(FunctionName=worker).get("ReservedConcurrentExecutions") or None
 
     def restore() -> None:
         if before is None:

@@ -88,7 +88,8 @@ class SqsReadyQueue:
             for index, delay in enumerate(delays)
         ]
         answer = tried(lambda: self._client.send_message_batch(QueueUrl=self._urls[priority], Entries=entries))
-        return len(answer["Successful"]) if answer is not None else 0
+        # Where all have failed there is no such part.
+        return len(answer.get("Successful", ())) if answer is not None else 0
 
     def _depth(self, url: str) -> Depth:
         counts = self._client.get_queue_attributes(QueueUrl=url, AttributeNames=_COUNTS)["Attributes"]

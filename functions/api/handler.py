@@ -55,7 +55,7 @@ from functions.api.tenants.routes import routes as tenant_routes
 from functions.domain.errors import TickwheelError
 from functions.domain.faults import fault_of, places_of
 from functions.runtime.after_answer import AfterAnswer
-from functions.runtime.deadline import ANSWER_WITHIN, FLUSH_WITHIN, OutOfTime, within
+from functions.runtime.deadline import ANSWER_WITHIN, COUNT_WITHIN, FLUSH_WITHIN, OutOfTime, within
 from functions.runtime.observability import logger
 from functions.runtime.settings import ApiSettings
 from functions.runtime.uncaught import without_texts
@@ -172,15 +172,15 @@ def no_route(_: NotFoundError) -> Response[str]:
     return problem_answer(problem(HTTPStatus.NOT_FOUND, "no_such_route", "There is no such route"))
 
 
-def _in_time(flush: Callable[[], None]) -> None:
+def _in_time(flush: Callable[[], None], *, seconds: float) -> None:
     try:
-        with within(FLUSH_WITHIN):
+        with within(seconds):
             flush()
     except OutOfTime as error:
         logger.error("flush_failed", extra={"error": fault_of(error)})
 
 
-counts = AfterAnswer(lambda: _in_time(wiring.write_counts))
+counts = AfterAnswer(lambda: _in_time(wiring.write_counts, seconds=COUNT_WITHIN))
 
 
 @logger.inject_lambda_context(correlation_id_path="requestContext.requestId")
@@ -197,12 +197,12 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 def _answered(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     left = context.get_remaining_time_in_millis() / 1_000
     try:
-        with within(min(ANSWER_WITHIN, left - 2 * FLUSH_WITHIN)):
+        with within(min(ANSWER_WITHIN, left - FLUSH_WITHIN - COUNT_WITHIN)):
             return _bounded(app.resolve(event, context))
     except OutOfTime as error:
         return _late(error)
     finally:
-        _in_time(wiring.audit.flush)
+        _in_time(wiring.audit.flush, seconds=FLUSH_WITHIN)
         wiring.journal.flush()
 
 

@@ -13,6 +13,7 @@ from functions.domain.errors import Undecodable
 from functions.domain.far_ring.timer_record import decode_envelope
 from functions.domain.far_ring.warming import BODY
 from functions.domain.jobs.claims import (
+    MAX_REQUEUES,
     Again,
     Bury,
     Defer,
@@ -103,9 +104,10 @@ class DeadMessageHandler:
         return False
 
     def _bury_without_a_row(self, timer: Timer, failure: Failed, *, owner: str, dead_at: datetime) -> bool:
-        if has_worn_out(self.ledger.starts_of(timer)):
+        # Few starts: hardly any of its receives came to a worker.
+        is_worn_out = has_worn_out(self.ledger.starts_of(timer))
+        if is_worn_out or self.ledger.note_requeue(timer, now=self.clock.now()) > MAX_REQUEUES:
             return self.ends.bury(timer, failure, row=None, owner=owner, dead_at=dead_at)
-        # Hardly any of its receives came to a worker.
         self._requeue(timer)
         return True
 

@@ -71,12 +71,19 @@ class Ledger(Protocol):
         """Take an attempt from a worker whose lease is over, if the row is still the one that was seen."""
         ...
 
-    def note_start(self, timer: Timer, *, now: datetime) -> None:
-        """Count a start of an attempt that has no row: what is left of it, when its worker dies."""
+    def note_start(self, timer: Timer, *, now: datetime, is_taken_back: bool = False) -> None:
+        """Count a start of an attempt that has no row: what is left of it, when its worker dies.
+
+        is_taken_back: its worker has not died of it, and one start less counts.
+        """
         ...
 
     def starts_of(self, timer: Timer) -> int:
         """How many starts of an attempt that has no row were noted."""
+        ...
+
+    def note_requeue(self, timer: Timer, *, now: datetime) -> int:
+        """Count that an attempt that has no row gets a fresh message; how many it has had, this one included."""
         ...
 
     def attempt(self, timer: Timer, event: Event, *, owner: str, now: datetime) -> Applied | Refused:

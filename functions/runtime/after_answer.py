@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Callable
 from http import HTTPStatus
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPException
 
 from functions.domain.faults import fault_of
 from functions.runtime.observability import logger
@@ -76,7 +76,7 @@ class _Lambda:
             connection.request("POST", f"{_EXTENSIONS}/register", body=body, headers=headers)
             answer = connection.getresponse()
             answer.read()
-        except OSError as error:
+        except (OSError, HTTPException) as error:
             logger.error("flush_failed", extra={"error": fault_of(error)})
             return None
         identifier = answer.headers.get(_IDENTIFIER)
@@ -91,6 +91,6 @@ class _Lambda:
             self._connection.request("GET", f"{_EXTENSIONS}/event/next", headers={_IDENTIFIER: self._identifier})
             answer = self._connection.getresponse()
             answer.read()
-        except OSError:
+        except (OSError, HTTPException):
             return False
         return answer.status == HTTPStatus.OK

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-ANSWER_WITHIN, FLUSH_WITHIN = 16, 1.5
+ANSWER_WITHIN, FLUSH_WITHIN, COUNT_WITHIN = 16, 2.5, 1
 """Seconds of a request, and of what is written down behind it: audit lines, and then counts. With the 10 s that Lambda gives a cold start
 (https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html) they are less than a gateway waits."""
 

@@ -85,7 +85,7 @@ class Attempts:
             if isinstance(outcome, Failed):
                 is_settled = self.settler.fail(timer, claim, outcome)
         except Exception:
-            self.settler.release(timer, claim)
+            self.claimer.release(timer, message, claim)
             raise
         # An error from here on releases nothing: the effect has happened, and a released job could still be cancelled.
         if isinstance(outcome, Pending) and timer.job.delivery is Delivery.EXACTLY_ONCE:

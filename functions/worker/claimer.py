@@ -50,6 +50,12 @@ class Claimer:
             case Delivery.EXACTLY_ONCE:
                 return self._claim_exactly_once(timer, claim, message, now=now)
 
+    def release(self, timer: Timer, message: Message, claim: Claim) -> None:
+        """Give the attempt back: its worker has not died of it."""
+        self.settler.release(timer, claim)
+        if timer.job.delivery is Delivery.AT_LEAST_ONCE and message.receive_count > 1:
+            self.ledger.note_start(timer, now=self.clock.now(), is_taken_back=True)
+
     def put_off(self, timer: Timer, message: Message, *, now: datetime) -> Returned | None:
         """There is no time left for this attempt."""
         if timer.job.is_ledgered:

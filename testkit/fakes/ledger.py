@@ -36,6 +36,7 @@ class InMemoryLedger:
         self.rows: dict[str, LedgerRow] = {}
         self.expiry: dict[str, datetime] = {}
         self.starts: Counter[tuple[str, int]] = Counter()
+        self.requeues: Counter[tuple[str, int]] = Counter()
         self.put_far: Callable[[Timer], object] = _no_far_ring
 
     def register(self, job: Job, *, job_id: str, fingerprint: str, owner: str, now: datetime) -> Applied | Refused:
@@ -74,11 +75,15 @@ class InMemoryLedger:
             met=met,
         )
 
-    def note_start(self, timer: Timer, *, now: datetime) -> None:
-        self.starts[timer.job.key, timer.attempt] += 1
+    def note_start(self, timer: Timer, *, now: datetime, is_taken_back: bool = False) -> None:
+        self.starts[timer.job.key, timer.attempt] += -1 if is_taken_back else 1
 
     def starts_of(self, timer: Timer) -> int:
         return self.starts[timer.job.key, timer.attempt]
+
+    def note_requeue(self, timer: Timer, *, now: datetime) -> int:
+        self.requeues[timer.job.key, timer.attempt] += 1
+        return self.requeues[timer.job.key, timer.attempt]
 
     def attempt(self, timer: Timer, event: Event, *, owner: str, now: datetime) -> Applied | Refused:
         row = self.rows.get(timer.job.key)

@@ -36,6 +36,15 @@ def test_starts_of_an_attempt_without_a_row_are_counted_and_are_no_row(ledger: L
     assert ledger.get(timer.job.key) is None
 
 
+def test_a_start_that_is_taken_back_does_not_count_and_requeues_are_counted_beside_it(ledger: Ledger):
+    timer = a_timer()
+    ledger.note_start(timer, now=NOON)
+    ledger.note_start(timer, now=NOON, is_taken_back=True)
+
+    assert [ledger.note_requeue(timer, now=NOON) for _ in range(2)] == [1, 2]
+    assert ledger.starts_of(timer) == 0
+
+
 def test_a_registered_job_is_scheduled_with_its_id_and_its_fingerprint(ledger: Ledger):
     job = a_job(due_at=NOON + 5 * SECOND)
 

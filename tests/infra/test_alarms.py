@@ -19,7 +19,9 @@ from functions.adapters.dynamodb.timers import DynamoDBTimerStore
 from functions.adapters.sqs import SqsReadyQueue
 from functions.domain.errors import TooCostly
 from functions.domain.far_ring.cursor import ClassCursor, OwnCursor, Position, first_cursors
+from functions.domain.far_ring.timer_record import decode_envelope
 from functions.domain.instants import DAY, MINUTE, SECOND
+from functions.domain.jobs.claims import MAX_RESCUES
 from functions.domain.jobs.job import Priority, Timer
 from functions.domain.stage.conditions import Conditions
 from functions.ports.ready_queue import Rejected
@@ -382,8 +384,11 @@ def the_audit_stream_is_gone(watched: Watched) -> None:
         patched.setattr(SqsReadyQueue, "send", too_long)
         watched.scan()
     watched.run("api", lambda: watched.stage.submit(delivery="at_least_once"))
-    event = an_sqs_event(watched.stage.receive(), queue="normal-dead", receive_count=10)
-    watched.handle("dead_letters", event, Context())
+    messages = watched.stage.receive()
+    (timer,) = decode_envelope(messages[0]["Body"])
+    for _ in range(MAX_RESCUES):
+        watched.stage.module("dead_letters").wiring.ledger.note_start(timer, now=timer.due_at)
+    watched.handle("dead_letters", an_sqs_event(messages, queue="normal-dead", receive_count=10), Context())
     # Before the periods of what was lost so far are over.
     watched.next_minute()
     a_straggler_cannot_be_sent(watched)

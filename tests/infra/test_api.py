@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from functions.runtime.deadline import ANSWER_WITHIN, FLUSH_WITHIN
+from functions.runtime.deadline import ANSWER_WITHIN, COUNT_WITHIN, FLUSH_WITHIN
 from infra.api import ELSEWHERE, GATEWAY_ROUTES
 from infra.stage import Stage
 from infra.stage_parts import Jwt
@@ -43,8 +43,8 @@ def test_the_function_answers_before_the_gateway_and_its_own_timeout_end_the_req
     gateway, cold_start = 30, 10
     timeout = templates.functions()["api"]["Properties"]["Timeout"]
 
-    assert ANSWER_WITHIN + 2 * FLUSH_WITHIN + cold_start < gateway
-    assert ANSWER_WITHIN + 2 * FLUSH_WITHIN < timeout < gateway
+    assert ANSWER_WITHIN + FLUSH_WITHIN + COUNT_WITHIN + cold_start < gateway
+    assert ANSWER_WITHIN + FLUSH_WITHIN + COUNT_WITHIN < timeout < gateway
 
 
 def test_the_address_is_an_output(templates: Templates) -> None:

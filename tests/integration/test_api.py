@@ -9,7 +9,7 @@ import pytest
 from functions.api.http.problems import CONTENT_TYPE
 from functions.domain.errors import WheelChanged
 from functions.domain.instants import format_instant
-from functions.runtime.deadline import FLUSH_WITHIN
+from functions.runtime.deadline import COUNT_WITHIN, FLUSH_WITHIN
 from infra.api import GATEWAY_ROUTES
 from testkit.events import Context, a_request
 from tests.integration.stage import BUCKET, Stage
@@ -322,7 +322,9 @@ def test_a_request_that_takes_too_long_is_answered_with_a_problem_in_time(
     capsys.readouterr()
     monkeypatch.setattr(api.wiring.ledger, "get", lambda key: time.sleep(60))
 
-    answer = api.handler(a_request("GET", f"/v1/jobs/{job_id}"), Context(remaining_ms=int(2_000 * FLUSH_WITHIN) + 10))
+    answer = api.handler(
+        a_request("GET", f"/v1/jobs/{job_id}"), Context(remaining_ms=int(1_000 * (FLUSH_WITHIN + COUNT_WITHIN)) + 10)
+    )
 
     assert (answer["statusCode"], answer["headers"]["Content-Type"]) == (503, CONTENT_TYPE)
     assert json.loads(answer["body"])["code"] == "out_of_time"

@@ -8,6 +8,7 @@ import pytest
 from functions.domain.audit import LINE_LIMIT, Action, ActionName, Ending, encode_ending
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import State
+from functions.runtime.deadline import OutOfTime
 from functions.services.telemetry.audit_trail import REST, Trail
 from testkit.builders import NOON, a_job
 from testkit.fakes import FakeClock, InMemoryAuditStream, RecordingJournal
@@ -123,6 +124,19 @@ def test_a_stream_that_breaks_holds_no_job_up(trail: Trail, stream: InMemoryAudi
     assert re.fullmatch(
         r"OSError at functions\.services\.telemetry\.audit_trail:\d+", str(journal.events[0][1]["reason"])
     )
+
+
+def test_lines_that_are_not_taken_in_the_time_of_an_invocation_are_in_the_log(
+    trail: Trail, stream: InMemoryAuditStream, journal: RecordingJournal
+):
+    stream.fails = OutOfTime()  # type: ignore[assignment]  # no Exception, on purpose
+    trail.note(an_ending())
+
+    with pytest.raises(OutOfTime):
+        trail.flush()
+
+    assert len(lost(journal)) == 1
+    assert journal.counts == {"audit_lines_lost": 1}
 
 
 def test_what_was_lost_once_is_not_sent_later(trail: Trail, stream: InMemoryAuditStream):

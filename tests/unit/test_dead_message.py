@@ -6,7 +6,7 @@ import pytest
 
 from functions.domain.errors import NotPlaced
 from functions.domain.far_ring.timer_record import encode_envelope
-from functions.domain.jobs.claims import MAX_RESCUES, LedgerRow
+from functions.domain.jobs.claims import MAX_REQUEUES, MAX_RESCUES, LedgerRow
 from functions.domain.jobs.job import Delivery, Job, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import TERMINAL, State
@@ -207,6 +207,17 @@ def test_an_at_least_once_job_that_hardly_any_worker_began_is_placed_again_becau
     assert (world.ready.sent, world.buried) == ([timer], [])
     world.receive_and_work()
     assert world.journal.counts["succeeded"] == 1
+
+
+def test_an_at_least_once_job_that_no_worker_ever_begins_is_a_dead_letter_in_the_end(world: World):
+    timer = a_timer(delivery=Delivery.AT_LEAST_ONCE)
+
+    for _ in range(MAX_REQUEUES):
+        assert bury(world, timer)
+    assert (len(world.ready.sent), world.buried) == (MAX_REQUEUES, [])
+
+    assert bury(world, timer)
+    assert len(world.buried) == 1
 
 
 def test_the_starts_of_an_attempt_are_not_those_of_the_one_before(world: World):

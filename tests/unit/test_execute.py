@@ -279,6 +279,17 @@ class TestWithoutARow:
 
         assert noted == [1]
 
+    def test_a_start_whose_call_could_not_be_made_is_no_death(self, world: World):
+        timer = a_timer(delivery=Delivery.AT_LEAST_ONCE)
+
+        def unreachable(*_: object) -> NoReturn:
+            raise ConnectionError
+
+        world.targets.answer = unreachable
+
+        assert world.work(a_message(timer, "m1", receive_count=2)) == ["m1"]
+        assert world.ledger.starts_of(timer) == 0
+
     def test_one_whose_start_cannot_be_noted_comes_back_and_is_not_called(self, world: World):
         timer = a_timer(delivery=Delivery.AT_LEAST_ONCE)
 

@@ -225,3 +225,9 @@ def refusing(entry_id: str, *, sender_fault: bool) -> Callable[[list[dict[str, A
 
 def a_failure(entry_id: str, *, sender_fault: bool) -> dict[str, Any]:
     return {"Id": entry_id, "Code": "InvalidMessageContents", "Message": "why", "SenderFault": sender_fault}
+
+
+def test_messages_without_a_job_of_which_none_is_taken_hold_up_nothing(queue: SqsReadyQueue, sqs: ScriptedSqs):
+    sqs.script.append(lambda entries: {"Failed": [{"Id": entry["Id"], "Code": "InternalError"} for entry in entries]})
+
+    assert queue.warm(Priority.LOW, [60] * 3) == 0

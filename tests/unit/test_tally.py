@@ -154,3 +154,22 @@ def test_what_was_counted_of_a_tenant_does_not_come_back_behind_its_deletion():
     process.tally.flush()
 
     assert (process.written(), process.written("umbrella")) == (0, 2)
+
+
+def test_a_slow_store_is_not_asked_for_all_that_is_due():
+    process = Process()
+    for tenant in ("acme", "globex", "umbrella"):
+        process.add(1, tenant)
+    add = process.used.add
+
+    def slowly(*given: Any) -> None:
+        process.clock.tick(timedelta(seconds=1))
+        add(*given)
+
+    process.used.add = slowly
+    process.tally.flush()
+    assert process.written("acme") + process.written("globex") + process.written("umbrella") == 1
+
+    process.tally.flush()
+    process.tally.flush()
+    assert process.written("acme") + process.written("globex") + process.written("umbrella") == 3

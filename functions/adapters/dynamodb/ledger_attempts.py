@@ -60,14 +60,20 @@ class LedgerAttempts(LedgerWrites):
             over=now - self.skew,
         )
 
-    def note_start(self, timer: Timer, *, now: datetime) -> None:
+    def note_start(self, timer: Timer, *, now: datetime, is_taken_back: bool = False) -> None:
         """One write unit. One whose answer was lost may count twice."""
-        ttl = ttl_of(now=now, due_at=timer.due_at)
-        self._apply(_starts_key(timer), update="SET x = :ttl ADD n :one", ttl=ttl, one=1)
+        ttl, count = ttl_of(now=now, due_at=timer.due_at), -1 if is_taken_back else 1
+        self._apply(_starts_key(timer), update="SET x = :ttl ADD n :count", ttl=ttl, count=count)
 
     def starts_of(self, timer: Timer) -> int:
         """One read unit."""
         return self.table.get({"k": _starts_key(timer)}).get("n", 0)
+
+    def note_requeue(self, timer: Timer, *, now: datetime) -> int:
+        """One write unit."""
+        ttl = ttl_of(now=now, due_at=timer.due_at)
+        update = "SET x = :ttl ADD q :one"
+        return self._change_freely(_starts_key(timer), update=update, ttl=ttl, one=1)["q"]
 
     def attempt(self, timer: Timer, event: Event, *, owner: str, now: datetime) -> Applied | Refused:
         """One write unit, and the only one of an at_most_once job."""

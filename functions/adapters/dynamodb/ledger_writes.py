@@ -45,6 +45,10 @@ class LedgerWrites:
         write = _in_turn(key, lambda: self.table.update({"k": key}, returns=returns, tries=TRIES, **asked))
         return write.item if write.is_done else _refused(write)
 
+    def _change_freely(self, key: str, **asked: Any) -> Item:
+        """An update without a condition; the row as it is then."""
+        return _in_turn(key, lambda: self.table.update({"k": key}, returns="ALL_NEW", tries=TRIES, **asked)).item
+
     def _request(self, key: str, **asked: Any) -> Any:
         """A transition, to be a part of a transaction."""
         return self.table.update_request({"k": key}, **_transition(**asked))

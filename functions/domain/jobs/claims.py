@@ -201,6 +201,11 @@ def overdue_attempt(row: LedgerRow | None, *, now: datetime) -> int | None:
     return row.attempt + 1 if row.state is State.RETRYING else row.attempt
 
 
+MAX_REQUEUES = 50
+"""How often an attempt without a row gets a fresh message when none of its receives led to a start: a day of throttled workers. What
+fails before each start, such as a payload that cannot be read, must come to an end, too."""
+
+
 def has_worn_out(starts: int) -> bool:
     """Whether the workers of an attempt without a row have died too often. starts: of messages that had been received before.
 

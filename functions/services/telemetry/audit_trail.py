@@ -52,7 +52,15 @@ class Trail:
             lines, self._lines = self._lines, []
         if not lines:
             return
-        untaken = self._put(list(packed(lines)))
+        records = list(packed(lines))
+        try:
+            untaken = self._put(records)
+        except BaseException:  # the time of the invocation is up, wherever this is
+            self._lose(Untaken(records, "it took too long"))
+            raise
+        self._lose(untaken)
+
+    def _lose(self, untaken: Untaken) -> None:
         for part in _parts_of(untaken.records):
             # As values and not as texts: a log event holds twice as many of them.
             lost = [json.loads(line) for line in part]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
@@ -33,6 +34,9 @@ QUIET_JOBS = 20
 MOST_WRITES = 20
 """In one flush, so that it does not hold its invocation up; the oldest go first."""
 
+
+LONGEST = 1.0
+"""Seconds after which a flush begins no other write: a slow store must not keep its invocation for all of them."""
 
 _NONE = Usage()
 
@@ -97,14 +101,16 @@ class UsageTally:
     def flush(self) -> None:
         """Write what it is time to write. What cannot be written waits for the next flush. Never raises."""
         due = self._due()
+        until = self.clock.monotonic() + LONGEST
         for number, (place, count) in enumerate(due):
+            if number and self.clock.monotonic() >= until:
+                self._keep_all(due[number:])
+                return
             try:
                 self._write(place, count)
             except Exception as error:  # noqa: BLE001  a count must not fail the jobs that it counts
                 # Each attempt may take seconds: the others do not try theirs.
-                with self._lock:
-                    for kept in due[number:]:
-                        self._keep(*kept)
+                self._keep_all(due[number:])
                 self.journal.event("usage_not_written", tenant=place.tenant, error=fault_of(error))
                 return
 
@@ -123,6 +129,11 @@ class UsageTally:
             self._keep(place, count)
             if count.used.jobs:
                 self._recent.append((count.since, count.used.jobs))
+
+    def _keep_all(self, counts: Sequence[tuple[_CountKey, _Count]]) -> None:
+        with self._lock:
+            for place, count in counts:
+                self._keep(place, count)
 
     def _keep(self, place: _CountKey, count: _Count) -> None:
         before = self._counts.get(place)

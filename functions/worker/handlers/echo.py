@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from functions.ports.targets import Invocation
@@ -17,8 +18,13 @@ def echo(payload: Any, invocation: Invocation) -> Any:
 
 @handler("trial")
 def trial(payload: Any, invocation: Invocation) -> Any:
-    """Take `seconds`, a minute at most, and fail before attempt `succeeds_at`: `make smoke` calls it."""
-    time.sleep(min(payload.get("seconds", 0), 60))
+    """Take `seconds`, ten at most, and fail before attempt `succeeds_at`: `make smoke` calls it.
+
+    A call that is given up goes on in its thread: so with less than a second left it does not begin.
+    """
+    if invocation.deadline < datetime.now(UTC) + timedelta(seconds=1):
+        raise ValueError("a trial takes a timeout of more than a second")
+    time.sleep(min(payload.get("seconds", 0), 10))
     if invocation.attempt < payload.get("succeeds_at", 1):
         raise RuntimeError(f"attempt {invocation.attempt} fails, as it was asked to")
     return echo(payload, invocation)
