@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -98,4 +99,6 @@ def _local() -> dict[str, str]:
 
 
 if __name__ == "__main__":
+    # Whoever ends a run wants what it has changed put back, too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main(sys.argv[1:]))
