@@ -116,10 +116,10 @@ STREAM_BYTES = Quota(
 QUOTAS = (CONCURRENCY, TABLE_WRITES, TABLE_READS, REQUESTS, BURST, IN_FLIGHT, RULES, STREAM_REQUESTS, STREAM_BYTES)
 
 PARTITION_WRITES = 1_000
-"""Write units a second of one partition: .../amazondynamodb/latest/developerguide/bp-partition-key-design.html"""
+"""Write units a second of one partition: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html"""
 
 SOURCE_MOST = 1_250
-"""Invocations of an event source without a maximum: .../lambda/latest/dg/services-sqs-scaling.html"""
+"""Invocations of an event source without a maximum: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html"""
 
 OTHER_RULES = 2
 """Those of the sweeper and of operations."""
@@ -183,7 +183,7 @@ def _of_tables(stage: Stage) -> Sequence[Need]:
         shards = stage.wheel.scan_shards
         writes = min(shards * PARTITION_WRITES, TABLE_WRITES.default)
         return (Need(quota=TABLE_WRITES, least=writes, because=f"{PARTITION_WRITES:,} for each of {shards} shards"),)
-    # DynamoDB refuses to warm a table beyond its quota: .../amazondynamodb/latest/developerguide/warm-throughput.html
+    # DynamoDB refuses to warm a table beyond its quota: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/warm-throughput.html
     because = "the warm throughput of a table"
     return (
         Need(quota=TABLE_WRITES, least=max(table.writes for table in warm), because=because, is_deployed=True),

@@ -31,7 +31,7 @@ class Trace:
     def xray(self) -> str:
         """As the header of AWS X-Ray, which cuts the same trace id in two.
 
-        https://docs.aws.amazon.com/xray/latest/devguide/xray-concepts.html#xray-concepts-tracingheader. It repeats that a trace is not to be sampled, and not that it is: Lambda does as it is told, and whoever samples all
+        See https://docs.aws.amazon.com/xray/latest/devguide/xray-concepts.html#xray-concepts-tracingheader for its form. It repeats that a trace is not to be sampled, and not that it is: Lambda does as it is told, and whoever samples all
         of his own would have all of ours traced. Without a decision X-Ray's own rate decides.
         """
         root = f"1-{self.trace_id[:8]}-{self.trace_id[8:]}"

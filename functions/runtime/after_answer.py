@@ -72,13 +72,10 @@ class _Lambda:
         connection = HTTPConnection(os.environ[RUNTIME_API])
         body = json.dumps({"events": ["INVOKE"]})
         headers = {"Lambda-Extension-Name": "after-answer", "Content-Type": "application/json"}
-        try:
-            connection.request("POST", f"{_EXTENSIONS}/register", body=body, headers=headers)
-            answer = connection.getresponse()
-            answer.read()
-        except (OSError, HTTPException) as error:
-            logger.error("flush_failed", extra={"error": fault_of(error)})
-            return None
+        # Whoever has no answer here is no Lambda that could invoke: it may begin anew.
+        connection.request("POST", f"{_EXTENSIONS}/register", body=body, headers=headers)
+        answer = connection.getresponse()
+        answer.read()
         identifier = answer.headers.get(_IDENTIFIER)
         if answer.status != HTTPStatus.OK or not identifier:
             connection.close()

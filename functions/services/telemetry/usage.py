@@ -34,9 +34,8 @@ QUIET_JOBS = 20
 MOST_WRITES = 20
 """In one flush, so that it does not hold its invocation up; the oldest go first."""
 
-
-LONGEST = 1.0
-"""Seconds after which a flush begins no other write: a slow store must not keep its invocation for all of them."""
+LONGEST_FLUSH = timedelta(seconds=1)
+"""After which it begins no other write: a slow store must not keep its invocation for all of them."""
 
 _NONE = Usage()
 
@@ -101,7 +100,7 @@ class UsageTally:
     def flush(self) -> None:
         """Write what it is time to write. What cannot be written waits for the next flush. Never raises."""
         due = self._due()
-        until = self.clock.monotonic() + LONGEST
+        until = self.clock.monotonic() + LONGEST_FLUSH.total_seconds()
         for number, (place, count) in enumerate(due):
             if number and self.clock.monotonic() >= until:
                 self._keep_all(due[number:])
