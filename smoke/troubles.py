@@ -39,7 +39,6 @@ def foreign_message(ground: Ground) -> str:
     """A message that somebody else put on a ready queue is a dead letter, with its text."""
     text = f"smoke {ground.run}: not a job"
     ground.aws("sqs").send_message(QueueUrl=ground.queue("Low"), MessageBody=text)
-    found: DeadLetter | None = None
 
     def look() -> DeadLetter | None:
         matching = DeadLetterFilter(tenant=_FOREIGN, since=ground.began_at - timedelta(minutes=1))
