@@ -141,7 +141,7 @@ class _Rig:
         self._scanner = wiring.build(Scanner)
         self._schedules = wiring.build(ScheduleManager, gate=OpenGate())
         self._worker = wiring.build(Worker, side_by_side=wiring.run_side_by_side)
-        self._scan()  # a shard's first tick looks a day back
+        self._scan()  # a shard's first tick asks where to begin
 
     def measure_tick(self) -> Units:
         """One tick, a minute after the one before, of a shard that has nothing."""

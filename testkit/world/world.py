@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -83,8 +83,14 @@ class World(Clients, Controls, Sums, Processes):
         self.first_seen: dict[str, datetime] = {}
         self._numbers = 0
         self._random = random.Random(7)
+        self.shards.confirm(self.wheel, clock=self.clock)
         if not self.is_new:
             self._have_scanned()
+
+    def deploy(self, *, write_shards: int) -> None:
+        """The stage with another number of shards that are written."""
+        self.wheel = replace(self.wheel, write_shards=write_shards)
+        self.shards.confirm(self.wheel, clock=self.clock)
 
     def drain(self) -> None:
         """Run without faults until nothing is left to do; it must come to that."""

@@ -222,7 +222,7 @@ class Stage:
         shards.checkpoint(lease, cursors, lease_until=None)
 
     def _scanned_until_now(self) -> None:
-        """The first tick of a shard reads 24 hours of buckets: not in every test."""
+        """Its shards are those of a stage that is not new."""
         for shard in range(2):
             self.scanned_to(first_cursors(LOCAL_WHEEL.bucket_of(self.now())), shard=shard)
         # And the sweeper's first minute of a new stage, long ago: of what it has published, only this lasts.

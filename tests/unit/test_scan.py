@@ -63,7 +63,7 @@ def test_a_bucket_is_opened_when_its_start_comes_within_the_lookahead(world: Wor
     assert world.scan().sent == 1
 
 
-def test_the_first_tick_of_a_shard_starts_24_hours_back():
+def test_where_nobody_knows_since_when_a_shard_is_written_its_first_tick_starts_24_hours_back():
     world = World()
     missed = a_row(world, due_at=NOON - timedelta(hours=23, minutes=59))
     a_row(world, due_at=NOON - timedelta(hours=24, minutes=1))
@@ -71,6 +71,37 @@ def test_the_first_tick_of_a_shard_starts_24_hours_back():
     world.scan()
 
     assert world.ready.sent == [missed]
+
+
+def test_the_first_tick_of_a_shard_finds_what_was_written_before_its_rule_existed_and_is_as_late_as_that():
+    world = World()
+    world.shards.confirm(replace(world.wheel, write_shards=1), clock=world.clock)
+    world.clock.tick(timedelta(days=7))
+    world.shards.confirm(replace(world.wheel, write_shards=2), clock=world.clock)
+    first = a_row(world, due_at=world.clock.now() + world.wheel.guard, shard=1)
+    world.clock.tick(timedelta(hours=5))
+
+    world.scan(1, time_limit=timedelta(0))
+
+    assert world.ready.sent == []
+    assert set(world.publish().lags.values()) == {5 * 3_600}
+    assert world.publish().shed == set(Priority) - {Priority.CRITICAL}
+
+    world.scan(1)
+
+    assert world.ready.sent == [first]
+    assert set(world.publish().lags.values()) == {0}
+
+
+@pytest.mark.parametrize("skew", [timedelta(0), timedelta(hours=1), -timedelta(hours=1)])
+def test_the_first_tick_of_a_shard_that_was_never_written_starts_now_by_the_clock_of_the_store(skew: timedelta):
+    world = World()
+    world.shards.confirm(replace(world.wheel, write_shards=1), clock=world.clock)
+    world.clock.ahead = world.clock.known_offset = skew
+
+    world.scan(1, time_limit=timedelta(0))
+
+    assert world.shards.cursors([1])[1] == first_cursors(world.wheel.bucket_of(NOON))
 
 
 def test_a_shard_that_was_not_scanned_for_hours_is_caught_up_oldest_first():
