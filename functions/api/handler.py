@@ -180,7 +180,7 @@ def _in_time(flush: Callable[[], None], *, seconds: float) -> None:
         logger.error("flush_failed", extra={"error": fault_of(error)})
 
 
-counts = AfterAnswer(lambda: _in_time(wiring.write_counts, seconds=COUNT_WITHIN))
+counts = AfterAnswer(lambda: _in_time(wiring.write_counts, seconds=settings.PATIENCE * COUNT_WITHIN))
 
 
 @logger.inject_lambda_context(correlation_id_path="requestContext.requestId")
@@ -197,12 +197,12 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 def _answered(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     left = context.get_remaining_time_in_millis() / 1_000
     try:
-        with within(min(ANSWER_WITHIN, left - FLUSH_WITHIN - COUNT_WITHIN)):
+        with within(min(ANSWER_WITHIN, left - settings.PATIENCE * (FLUSH_WITHIN + COUNT_WITHIN))):
             return _bounded(app.resolve(event, context))
     except OutOfTime as error:
         return _late(error)
     finally:
-        _in_time(wiring.audit.flush, seconds=FLUSH_WITHIN)
+        _in_time(wiring.audit.flush, seconds=settings.PATIENCE * FLUSH_WITHIN)
         wiring.journal.flush()
 
 

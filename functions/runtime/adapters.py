@@ -54,10 +54,12 @@ class Adapters:
         self.settings = settings
         self.clock = clock or SystemClock()
 
-    _sqs = cached_property(lambda _: clients.sqs(attempts=1))
-    _s3 = cached_property(lambda _: clients.s3())
-    _dynamodb = cached_property(lambda adapters: clients.dynamodb(adapters.clock))
-    _writer = cached_property(lambda adapters: clients.dynamodb(adapters.clock, attempts=1))
+    _sqs = cached_property(lambda adapters: clients.sqs(attempts=1, patience=adapters.settings.PATIENCE))
+    _s3 = cached_property(lambda adapters: clients.s3(patience=adapters.settings.PATIENCE))
+    _dynamodb = cached_property(lambda adapters: clients.dynamodb(adapters.clock, patience=adapters.settings.PATIENCE))
+    _writer = cached_property(
+        lambda adapters: clients.dynamodb(adapters.clock, attempts=1, patience=adapters.settings.PATIENCE)
+    )
 
     shards = _stored_in("SHARDS", DynamoDBShardStore)
     dead_letters = _stored_in("DEAD_LETTERS", DynamoDBDeadLetters)
@@ -118,7 +120,9 @@ class Adapters:
     @cached_property
     def audit_stream(self) -> FirehoseAuditStream:
         """Where lines of the audit trail go."""
-        return FirehoseAuditStream(clients.firehose(), self.settings.AUDIT_STREAM, clock=self.clock)
+        return FirehoseAuditStream(
+            clients.firehose(patience=self.settings.PATIENCE), self.settings.AUDIT_STREAM, clock=self.clock
+        )
 
     @cached_property
     def payloads(self) -> S3PayloadStore:
@@ -133,7 +137,7 @@ class Adapters:
     @cached_property
     def waker(self) -> LambdaWaker:
         """Wakes whoever continues operations."""
-        return LambdaWaker(clients.functions(), self.setting("OPERATIONS_FUNCTION"))
+        return LambdaWaker(clients.functions(patience=self.settings.PATIENCE), self.setting("OPERATIONS_FUNCTION"))
 
     @cached_property
     def schedules(self) -> DynamoDBScheduleStore:
@@ -148,7 +152,7 @@ class Adapters:
     @cached_property
     def webhook_keys(self) -> SecretsManagerWebhookKeys:
         """The master keys of signatures, read when they are first asked for."""
-        client = clients.secrets_manager()
+        client = clients.secrets_manager(patience=self.settings.PATIENCE)
         return SecretsManagerWebhookKeys(client, self.setting("WEBHOOK_SECRET"), clock=self.clock)
 
     @cached_property

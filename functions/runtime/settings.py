@@ -80,8 +80,13 @@ class Settings(BaseModel):
 
 
 class FunctionSettings(Settings):
-    """What every Lambda gets beside the constants: the plans, the tables and the queues of its stage."""
+    """What every Lambda gets beside the constants: the plans, the tables and the queues of its stage.
 
+    PATIENCE: how many times as long as on AWS it waits for an answer of a store. An emulated stage has more: a laptop that
+    is busy stands still for seconds, which is no fault of a store.
+    """
+
+    PATIENCE: Annotated[int, Field(ge=1)] = 1
     PLANS: _Plans
     TIMERS_TABLE: str
     TENANTS_TABLE: str
