@@ -116,7 +116,7 @@ class Wheel:
     def first_bucket(self, *, now: datetime, written_since: datetime | None) -> int:
         """Where the first tick of a shard starts. written_since: no row of it was written earlier; None: not known.
 
-        What is written then comes due GUARD later, so that no two clocks that differ by SKEW disagree about it.
+        A row that was written then comes due GUARD later, by its writer's clock: more than two clocks differ.
         """
         earliest = now - FIRST_TICK_REACH
         return self.bucket_of(max(earliest, written_since or earliest))

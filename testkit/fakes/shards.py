@@ -97,13 +97,13 @@ class InMemoryShardStore:
         return True
 
     def confirm(self, wheel: Wheel, *, clock: Clock) -> None:
+        now = kept(clock.now() - clock.offset())
         bucket, written = self.wheel or (wheel.bucket, WrittenShards(0))
         if bucket != wheel.bucket:
             raise WheelChanged(f"BUCKET was {bucket}")
         if wheel.scan_shards < written.count:
             raise WheelChanged(f"{written.count} shards have been written")
         if wheel.write_shards > written.count:
-            now = kept(clock.now() - clock.offset())
             written = WrittenShards(wheel.write_shards, before=written.count, grown_at=now)
         self.wheel = (bucket, written)
 

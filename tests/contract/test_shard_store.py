@@ -285,6 +285,21 @@ def test_all_shards_of_a_new_stage_are_written_since_it_was_deployed_by_the_cloc
     assert shards.written() == WrittenShards(2, before=0, grown_at=NOON)
 
 
+def test_of_two_who_let_a_stage_grow_at_once_the_later_says_from_where(shards: ShardStore):
+    shards.confirm(a_wheel(write_shards=2, scan_shards=9), clock=CLOCK)
+
+    class Meanwhile(FakeClock):
+        """Another has recorded less between the read and the write."""
+
+        def now(self) -> datetime:
+            shards.confirm(a_wheel(write_shards=4, scan_shards=9), clock=CLOCK)
+            return super().now()
+
+    shards.confirm(a_wheel(write_shards=8, scan_shards=9), clock=Meanwhile(NOON + HOUR))
+
+    assert shards.written() == WrittenShards(8, before=4, grown_at=NOON + HOUR)
+
+
 def test_of_shards_that_a_release_before_was_first_to_write_nobody_knows_since_when(shards: ShardStore):
     written_by_the_release_before(shards, 2)
     assert shards.written() == WrittenShards(2)
