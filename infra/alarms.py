@@ -12,7 +12,6 @@ from constructs import Construct
 
 from functions.domain.instants import MILLISECOND
 from functions.domain.jobs.claims import RENEW_AFTER
-from functions.domain.jobs.job import Priority
 from infra.burn_rates import BurnRates
 from infra.function_alarms import MINUTE, camel_case, dropped_invocations, errors, silence, throttles
 from infra.metrics import BURYING, emitted
@@ -350,19 +349,12 @@ class Alarms(Construct):
         )
 
     def _critical_late(self) -> cloudwatch.Alarm:
-        lag = emitted(
-            "lag_ms",
-            service="worker",
-            stage=self._stage,
-            statistic="p90",
-            by=("priority", Priority.CRITICAL.name.lower()),
-        )
         return alarm(
             self,
             "CriticalLate",
-            metric=lag,
+            metric=emitted("critical_late_ms", service="worker", stage=self._stage, statistic="p90"),
             threshold=CRITICAL_LAG / MILLISECOND,
-            # Not by a single job, which may have been submitted when it was due already.
+            # Not by a single job, whose worker may have died.
             periods=3,
             breaching=2,
             meaning="Critical jobs begin more than half a minute late",

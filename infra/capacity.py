@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from infra.queue_sources import BATCH_SIZE
 from infra.stage import Stage
-from infra.throughput import MAX_CONCURRENCY
+from infra.throughput import MAX_CONCURRENCY, SOURCE_MOST
 from infra.ticks import TARGETS_PER_RULE
 
 _DOCS = "https://docs.aws.amazon.com"
@@ -117,9 +117,6 @@ QUOTAS = (CONCURRENCY, TABLE_WRITES, TABLE_READS, REQUESTS, BURST, IN_FLIGHT, RU
 
 PARTITION_WRITES = 1_000
 """Write units a second of one partition: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html"""
-
-SOURCE_MOST = 1_250
-"""Invocations of an event source without a maximum: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html"""
 
 OTHER_RULES = 2
 """Those of the sweeper and of operations."""

@@ -13,7 +13,6 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from functions.domain.instants import MILLISECOND
-from functions.domain.jobs.job import Priority
 from functions.domain.metrics import DIMENSIONS
 from infra import service_graphs
 from infra.alarms import CRITICAL_LAG, OLDEST_BUCKET_AGE_S, PROMOTION_LAG_S, Alarms
@@ -129,15 +128,8 @@ def _first_signs(stage: Stage) -> list[cloudwatch.IWidget]:
             lines=[_objective(stage)],
         ),
         graph(
-            "Lag p90 of critical jobs (ms)",
-            emitted(
-                "lag_ms",
-                service="worker",
-                stage=stage,
-                statistic="p90",
-                by=("priority", Priority.CRITICAL.name.lower()),
-                label="critical",
-            ),
+            "How late critical jobs begin, p90 (ms)",
+            emitted("critical_late_ms", service="worker", stage=stage, statistic="p90"),
             columns=3,
             lines=[_objective(stage), line(CRITICAL_LAG / MILLISECOND, "alarm")],
         ),

@@ -60,6 +60,7 @@ EMITTED = {
     "worker": (
         "lag_ms",
         "late",
+        "critical_late_ms",
         "attempts",
         "target_ms",
         "succeeded",

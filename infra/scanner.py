@@ -25,7 +25,7 @@ class Scanner(Construct):
             max_event_age=MAX_AGE,
             environment={
                 "READY_CAPACITY": str(deployment.stage.ready_capacity),
-                "WARM_HERDS": json.dumps(deployment.stage.warm_herds),
+                "WARM_MESSAGES": json.dumps(deployment.stage.warm_messages),
             },
         )
         self.function.grant_tables("timers", "Query", "PutItem", "BatchWriteItem")

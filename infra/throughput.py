@@ -10,6 +10,9 @@ from infra.stage_parts import InvalidStage
 MAX_CONCURRENCY = range(2, 1_001)
 """What SQS event source mappings take as MaximumConcurrency."""
 
+SOURCE_MOST = 1_250
+"""Invocations of an event source without a maximum: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html"""
+
 INVOCATIONS_OF_A_POLLER = 10
 """At the same time; it also asks SQS ten times a second, so it brings 100 messages a second in batches of ten.
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html"""

@@ -217,7 +217,7 @@ class ScannerEnvironment:
         self._time_limit = around.size.stage.scanner.timeout
         container = self._container = container_of(around, clock, line)
         self._line, self._counts = line, around.counts
-        warmer = container.build(Warmer, is_on=around.size.stage.warm_herds)
+        warmer = container.build(Warmer, most=dict(zip(Priority, around.size.stage.warm_messages, strict=False)))
         promoter = container.build(Promoter, warmer=warmer)
         self._scanner = container.build(Scanner, fair_scan=container.build(FairScan, promoter=promoter))
 

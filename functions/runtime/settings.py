@@ -126,7 +126,7 @@ class ScannerSettings(FunctionSettings):
     """The scanner."""
 
     READY_CAPACITY: Annotated[int, Field(ge=1)]
-    WARM_HERDS: bool = False
+    WARM_MESSAGES: Annotated[tuple[int, ...], _written(from_json)] = ()
 
 
 class SweeperSettings(FunctionSettings):

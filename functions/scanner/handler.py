@@ -9,6 +9,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.domain.errors import InvalidInput
 from functions.domain.instants import parse_instant
+from functions.domain.jobs.job import Priority
 from functions.runtime.entry_point import entry_point, time_left
 from functions.runtime.settings import ScannerSettings
 from functions.runtime.wiring import Wiring
@@ -22,7 +23,7 @@ from functions.scanner.warm import Warmer
 settings = ScannerSettings.from_environment()
 wiring = Wiring(settings, parts=PARTS)
 wiring.confirm()
-warmer = wiring.build(Warmer, is_on=settings.WARM_HERDS)
+warmer = wiring.build(Warmer, most=dict(zip(Priority, settings.WARM_MESSAGES, strict=False)))
 promoter = wiring.build(Promoter, ready=wiring.promoted, warmer=warmer)
 scanner = wiring.build(Scanner, fair_scan=wiring.build(FairScan, promoter=promoter))
 rewinder = wiring.build(Rewinder)

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 
 from functions.domain.far_ring.write_units import attempt_units
 from functions.domain.instants import MILLISECOND
-from functions.domain.jobs.job import Timer
+from functions.domain.jobs.job import Priority, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.metrics import dimensions_of
-from functions.domain.tenants.attempts import LAG_OBJECTIVE, is_late
+from functions.domain.tenants.attempts import LAG_OBJECTIVE, lateness
 from functions.domain.tenants.usage import Usage
 from functions.domain.wheel import Ring
 from functions.ports.recorder import Journal, PulseCounter, UsageCounter
@@ -39,12 +39,14 @@ class Starts:
         if lag_ms < 0:
             self.journal.count("early")
             self.journal.event("began_early", **_named(timer), early_ms=-lag_ms)
-        late = is_late(timer, plan, started_at=started_at, objective=self.lag_objective)
-        # 0 or 1, so that its average over any time is the share of attempts that began late.
-        if late is not None:
-            self.journal.observe("late", float(late))
-        if late:
-            self.journal.event("began_late", **_named(timer), lag_ms=lag_ms)
+        if (late_by := lateness(timer, plan, started_at=started_at)) is not None:
+            is_late = late_by > self.lag_objective
+            # 0 or 1, so that its average over any time is the share of attempts that began late.
+            self.journal.observe("late", float(is_late))
+            if timer.job.priority is Priority.CRITICAL:
+                self.journal.observe("critical_late_ms", late_by / MILLISECOND)
+            if is_late:
+                self.journal.event("began_late", **_named(timer), lag_ms=lag_ms)
         self.usage.add(timer.job.tenant, Usage(executed=1, units=attempt_units(timer)))
         self.pulse.began(timer.job, lag)
 

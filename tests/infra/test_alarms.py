@@ -20,7 +20,7 @@ from functions.adapters.sqs import SqsReadyQueue
 from functions.domain.errors import TooCostly
 from functions.domain.far_ring.cursor import ClassCursor, OwnCursor, Position, first_cursors
 from functions.domain.far_ring.timer_record import decode_envelope
-from functions.domain.instants import DAY, MINUTE, SECOND
+from functions.domain.instants import DAY, MINUTE, SECOND, format_instant
 from functions.domain.jobs.claims import MAX_RESCUES
 from functions.domain.jobs.job import Priority, Timer
 from functions.domain.stage.conditions import Conditions
@@ -37,7 +37,7 @@ from testkit.cloudwatch.alarms import Alarms, short_name
 from testkit.cloudwatch.datapoints import metric
 from testkit.events import Context, an_sqs_event
 from tests.infra.watched import Watched, watched_stage
-from tests.integration.stage import AUDIT_STREAM, QUEUES, TravellingClock
+from tests.integration.stage import AUDIT_STREAM, NAMESPACE, QUEUES, TravellingClock
 from tests.integration.test_operation_turns import accept_cancel
 from tests.integration.test_whole_way import claim_and_die
 
@@ -584,6 +584,43 @@ def test_a_few_late_jobs_wake_nobody(watched: Watched) -> None:
     watched.scan()
     watched.handle("sweeper", {}, Context())
     assert not watched.in_alarm() & {"BurnFast", "BurnFastLong", "JobsAreLate"}
+
+
+def jobs_were_due_before_they_were_submitted(watched: Watched) -> None:
+    for _ in range(3):
+        watched.next_minute()
+        asked_for = format_instant(watched.stage.now() - 58 * SECOND)
+        watched.run("api", lambda at=asked_for: watched.stage.submit(priority="critical", run_at=at))
+        watched.work("critical")
+
+
+def tenants_are_resumed(watched: Watched) -> None:
+    """One each minute, with a job that came due during its pause."""
+    for tenant in ("first", "second", "third"):
+        watched.next_minute()
+        watched.run("api", lambda tenant=tenant: watched.stage.submit(tenant=tenant, priority="critical"))
+        pause_or_resume(watched, tenant, "pause")
+        watched.stage.travel(55 * SECOND)
+        pause_or_resume(watched, tenant, "resume")
+        watched.work("critical")
+
+
+def pause_or_resume(watched: Watched, tenant: str, action: str) -> None:
+    answer = watched.run("api", lambda: watched.stage.call("POST", f"/v1/tenants/{tenant}:{action}", {"note": "why"}))
+    assert answer[0] == 200
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [jobs_were_due_before_they_were_submitted, tenants_are_resumed],
+    ids=lambda mistake: mistake.__name__,
+)
+def test_critical_jobs_to_which_nothing_sooner_was_promised_wake_nobody(watched: Watched, mistake: Fault) -> None:
+    mistake(watched)
+    lags = watched.data.values[metric(NAMESPACE, "lag_ms", service="worker", priority="critical")]
+    watched.next_minute()
+    assert max(value for _, value in lags) > 50_000
+    assert not watched.went_off & {"CriticalLate", "JobsAreLate"}
 
 
 def test_what_is_over_is_reported_to_be(watched: Watched) -> None:

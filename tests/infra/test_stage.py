@@ -82,6 +82,14 @@ def test_every_priority_needs_pollers_or_none() -> None:
         a_stage(pollers=(Pollers(minimum=2, maximum=2),))
 
 
+def test_before_herds_a_class_gets_messages_by_the_workers_that_it_may_have_and_none_where_no_stage_asked() -> None:
+    scale = Stage.named("scale")
+    assert scale.warm_messages == (234, 351, 1_171, 234)
+    unlimited = dataclasses.replace(scale, pollers=(None,) * 4)
+    assert unlimited.warm_messages == (146,) * 4  # of the 1,250 that AWS gives a source
+    assert Stage.named("prod").warm_messages == ()
+
+
 @pytest.mark.parametrize("ready", [-1, 3])
 def test_workers_kept_started_are_no_more_than_critical_jobs_may_have(ready: int) -> None:
     with pytest.raises(

@@ -169,6 +169,8 @@ class TestTriggers:
 
         assert triggered(world) == first
         assert {job_id_of(timer.job) for timer in world.ready.sent} == {first}
+        # What came in later was promised no sooner.
+        assert [timer.wakes_at - first.due_at for timer in world.ready.sent] == [timedelta(0), MINUTE]
         assert world.known_ids().check(first) == first
 
     def test_a_repeated_trigger_whose_run_has_begun_is_not_placed_again(self, world: Api):

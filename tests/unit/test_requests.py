@@ -21,6 +21,10 @@ INSTANT = "must be an RFC 3339 instant such as 2027-01-31T09:00:00+01:00"
 SECONDS = "must be seconds, or an ISO 8601 duration such as PT90S or P1DT2H, without years or months"
 
 
+def test_a_job_is_asked_for_when_its_request_comes_in_whatever_time_it_asks_for():
+    assert a_body(run_at="2027-03-01T11:59:30Z").submission(now=NOON).asked_at == NOON
+
+
 def test_a_job_needs_only_a_tenant_and_a_target_and_is_due_now():
     submission = a_body().submission(now=NOON)
 

@@ -1,12 +1,21 @@
 """Messages without a job that go before a herd: how many, when, and what becomes of them."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 import pytest
 
 from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
-from functions.domain.far_ring.warming import BODY, HERD, HOLD_SECONDS, JOBS_OF_A_MESSAGE, MOST, warm_delays
+from functions.domain.far_ring.warming import (
+    BODY,
+    HERD,
+    HOLD_SECONDS,
+    JOBS_OF_A_MESSAGE,
+    MOST,
+    most_messages,
+    warm_delays,
+)
 from functions.domain.jobs.job import Priority
 from functions.domain.schedules.state import Link
 from functions.ports.timers import StoredTimer
@@ -15,15 +24,16 @@ from testkit.builders import NOON, a_submission, a_timer
 from testkit.fakes import FakeClock, InMemoryReadyQueue, RecordingJournal
 from testkit.scheduler import World
 
+ROOM = {**dict.fromkeys(Priority, MOST), Priority.CRITICAL: 200}
 DUE_AT = NOON + timedelta(seconds=100)
 
 
 class Given:
-    def __init__(self, *, is_on: bool = True) -> None:
+    def __init__(self, most: Mapping[Priority, int] = ROOM) -> None:
         self.clock = FakeClock(NOON)
         self.ready = InMemoryReadyQueue(self.clock)
         self.journal = RecordingJournal()
-        self.warmer = Warmer(clock=self.clock, ready=self.ready, journal=self.journal, is_on=is_on)
+        self.warmer = Warmer(clock=self.clock, ready=self.ready, journal=self.journal, most=most)
 
     @property
     def delays(self) -> list[float]:
@@ -48,27 +58,72 @@ def alarms(count: int) -> Sequence[StoredTimer]:
     return [StoredTimer("key", None, alarm=alarm)] * count
 
 
+def announced(before: int, after: int, *, left: int = 100, room: int = MOST) -> Sequence[int]:
+    return warm_delays(before, after, left=left, room=room)
+
+
 def test_ordinary_buckets_are_not_announced() -> None:
-    assert not warm_delays(0, HERD, left=100)
+    assert not announced(0, HERD)
 
 
 def test_a_herd_is_announced_by_one_message_for_some_of_its_jobs() -> None:
-    assert len(warm_delays(0, HERD + 800 * JOBS_OF_A_MESSAGE, left=100)) == 800
+    assert len(announced(0, HERD + 800 * JOBS_OF_A_MESSAGE)) == 800
 
 
-def test_no_herd_is_announced_by_more_messages_than_that() -> None:
-    assert len(warm_delays(0, 10_000_000, left=100)) == MOST
+@pytest.mark.parametrize(("room", "expected"), [(300, 300), (0, 0), (-5, 0)])
+def test_no_herd_is_announced_by_more_messages_than_there_is_room_for(room: int, expected: int) -> None:
+    assert len(announced(0, 10_000_000, room=room)) == expected
+
+
+@pytest.mark.parametrize(("workers", "shards", "expected"), [(2_000, 512, 234), (10_000, 512, 1_171), (1_250, 4, MOST)])
+def test_all_shards_together_announce_no_more_than_the_workers_of_a_class_take(
+    workers: int, shards: int, expected: int
+) -> None:
+    assert most_messages(workers, shards=shards) == expected
+    seconds = 100 - HOLD_SECONDS
+    at_once_in_the_end = 2 * expected * shards / seconds * HOLD_SECONDS
+    assert at_once_in_the_end < 0.7 * 10 * workers  # each takes ten, and jobs come beside them
+
+
+def test_what_is_left_out_for_want_of_room_leaves_the_others_spread_as_ever() -> None:
+    delays = announced(0, 9_000, room=500)
+
+    assert delays == announced(0, 9_000)[:500]
+    assert sum(delay < 48 for delay in delays) == pytest.approx(125, abs=10)
+
+
+def test_a_class_has_no_more_messages_on_their_way_than_its_own_for_all_seconds_together() -> None:
+    given = Given()
+
+    for second in range(5):
+        at = DUE_AT + timedelta(seconds=second)
+        given.warmer.expect(timers(9_000, at=at, priority=Priority.CRITICAL), shard=3)
+    given.warmer.expect(timers(9_000), shard=3)
+
+    sent = Counter(message.priority for message in given.ready.messages.values())
+    assert sent == {Priority.CRITICAL: 200, Priority.NORMAL: 1_000}
+
+
+def test_when_a_second_has_passed_there_is_room_for_another() -> None:
+    given = Given()
+    given.warmer.expect(timers(9_000, priority=Priority.CRITICAL), shard=3)
+    given.clock.tick(timedelta(seconds=101))
+
+    later = given.clock.instant + timedelta(seconds=90)
+    given.warmer.expect(timers(9_000, at=later, priority=Priority.CRITICAL), shard=3)
+
+    assert given.journal.counts["warm_messages"] == 400
 
 
 def test_pages_of_a_herd_are_announced_as_the_whole_would_be() -> None:
-    pages = [warm_delays(start, start + 900, left=100) for start in range(0, 9_000, 900)]
+    pages = [announced(start, start + 900) for start in range(0, 9_000, 900)]
 
-    assert [delay for page in pages for delay in page] == warm_delays(0, 9_000, left=100)
+    assert [delay for page in pages for delay in page] == announced(0, 9_000)
 
 
 @pytest.mark.parametrize("jobs", [2_000, 4_000, 9_000])
 def test_more_and_more_of_them_come_in_the_time_that_is_left_and_the_last_end_with_it(jobs: int) -> None:
-    delays = warm_delays(0, jobs, left=100)
+    delays = announced(0, jobs)
 
     assert min(delays) == 0
     assert max(delays) + HOLD_SECONDS == 99
@@ -78,7 +133,7 @@ def test_more_and_more_of_them_come_in_the_time_that_is_left_and_the_last_end_wi
 
 @pytest.mark.parametrize("left", [HOLD_SECONDS, 0, -30])
 def test_a_herd_that_is_due_already_is_not_announced(left: int) -> None:
-    assert not warm_delays(0, 9_000, left=left)
+    assert not announced(0, 9_000, left=left)
 
 
 def test_what_a_shard_sends_for_one_second_is_a_herd() -> None:
@@ -112,7 +167,7 @@ def test_as_many_jobs_of_a_whole_minute_are_none() -> None:
 
 
 def test_a_stage_that_does_not_want_it_sends_none() -> None:
-    given = Given(is_on=False)
+    given = Given(most={})
 
     given.warmer.expect(timers(9_000), shard=3)
 

@@ -72,7 +72,9 @@ class Submitter:
                 to_place[index] = outcome
             else:
                 answers[index] = outcome
-        timers = [Timer(job=prepared.job, due_at=prepared.job.scheduled_at) for prepared in to_place.values()]
+        timers = [
+            Timer.first_of(prepared.job, asked_at=submissions[index].asked_at) for index, prepared in to_place.items()
+        ]
         for (index, prepared), placement in zip(to_place.items(), self.placer.place(timers), strict=True):
             if placement.ring is None:
                 answers[index] = NotPlaced([placement.fault])
@@ -142,7 +144,7 @@ class Submitter:
         job = self._with_stored_payload(job, submission)
         if job.is_ledgered or self.wheel.place(job.scheduled_at, now=self.clock.now()) is Ring.NEAR:
             return _Prepared(job, is_replay=True)
-        ring = self.placer.place_registered(Timer(job=job, due_at=job.scheduled_at))
+        ring = self.placer.place_registered(Timer.first_of(job))
         if ring is None:
             now_row = self.ledger.get(job.key)
             return _accepted(job, state=now_row.state if now_row else State.CANCELLED, is_replay=True)
@@ -200,7 +202,7 @@ def _accepted(
 
 def _used(submission: Submission, job: Job, ring: Ring) -> Usage:
     units = submission_units(
-        Timer(job=job, due_at=job.scheduled_at),
+        Timer.first_of(job),
         is_far=ring is Ring.FAR,
         is_keyed=submission.idempotency_key is not None,
     )

@@ -43,8 +43,13 @@ class AskedFires:
     def take_in(self, jobs: Sequence[Job]) -> list[Taken]:
         """One write unit each, and its place. Repeating it takes nothing in twice. Raises NotPlaced: ask again."""
         registered: list[tuple[Taken, bool]] = self.side_by_side(self._register, jobs)
-        waiting = [taken.job for taken, needs_place in registered if needs_place]
-        placements = self.placer.place([Timer(job=job, due_at=job.scheduled_at) for job in waiting])
+        again_at = self.clock.now()
+        waiting = [
+            Timer.first_of(taken.job, asked_at=None if taken.is_new else again_at)
+            for taken, needs_place in registered
+            if needs_place
+        ]
+        placements = self.placer.place(waiting)
         faults = [placement.fault for placement in placements if placement.ring is None]
         if faults:
             raise NotPlaced(faults)
@@ -74,7 +79,7 @@ class AskedFires:
             return True
         if self.placer.wheel.place(job.scheduled_at, now=now) is Ring.NEAR:
             return now <= job.scheduled_at + LONG_OVERDUE
-        self.placer.place_registered(Timer(job=job, due_at=job.scheduled_at))
+        self.placer.place_registered(Timer.first_of(job))
         return False
 
 

@@ -9,7 +9,7 @@ from enum import IntEnum, StrEnum
 
 from functions.domain import key_lengths
 from functions.domain.errors import InvalidJob
-from functions.domain.instants import require_aware
+from functions.domain.instants import require_aware, to_ms
 from functions.domain.jobs.occurrence import Occurrence
 from functions.domain.jobs.retry import MAX_BACKOFF, RetryPolicy
 from functions.domain.targets.options import USUAL, TargetOptions
@@ -115,7 +115,8 @@ class Timer:
     due_at: when this attempt is due. attempt: from 1. backoff: the gap before this attempt, which decorrelated
     jitter grows from. spent: attempts that the policy no longer counts, and counted_from: since when it counts age,
     after a replay. is_granted: False of a watchdog that is due when the policy grants no attempt any more. not_before:
-    it waits in the wheel until then, though it may be due: for a cap of its tenant, a pause, or a class that is full.
+    it waits in the wheel until then, though it may be due: for a cap of its tenant, a pause, a class that is full, or
+    because nobody had asked for it before.
     counted_on: when it counts as due among those that wait, where a pause has moved counted_from since.
     """
 
@@ -128,6 +129,12 @@ class Timer:
     is_granted: bool = True
     not_before: datetime | None = None
     counted_on: datetime | None = None
+
+    @classmethod
+    def first_of(cls, job: Job, *, asked_at: datetime | None = None) -> Timer:
+        """That of its first attempt. asked_at: when somebody asked for it, which may be after it was due."""
+        is_overdue = asked_at is not None and to_ms(asked_at) > to_ms(job.scheduled_at)
+        return cls(job=job, due_at=job.scheduled_at, not_before=asked_at if is_overdue else None)
 
     @property
     def asked_for(self) -> datetime | None:

@@ -25,7 +25,10 @@ PAST_GRACE = MINUTE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """A job as its tenant asked for it: checked, not yet placed. payload: compact JSON, None for none."""
+    """A job as its tenant asked for it: checked, not yet placed. payload: compact JSON, None for none.
+
+    asked_at: when the request came in; None where that does not matter.
+    """
 
     tenant: str
     target: str
@@ -41,6 +44,7 @@ class Submission:
     options: TargetOptions = USUAL
     tags: tuple[str, ...] = ()
     trace: Trace | None = None
+    asked_at: datetime | None = None
 
 
 def job_of(

@@ -1,4 +1,4 @@
-"""What the status of a tenant means for an attempt: whether it may be claimed, and whether it began late."""
+"""What the status of a tenant means for an attempt: whether it may be claimed, and how late it began."""
 
 from __future__ import annotations
 
@@ -35,13 +35,14 @@ def comes_too_late(occurrence: Occurrence, plan: TenantPlan) -> bool:
     return is_draining and plan.changed_at is not None and occurrence.fire_at >= plan.changed_at
 
 
-def is_late(timer: Timer, plan: TenantPlan, *, started_at: datetime, objective: timedelta) -> bool | None:
-    """Whether it began more than the objective after the wheel was to let go of it; None where nothing was promised.
+def lateness(timer: Timer, plan: TenantPlan, *, started_at: datetime) -> timedelta | None:
+    """How long after the wheel was to let go of it an attempt began, early ones as 0; None where nothing was promised.
 
     Nothing is promised to `low`, which waits first by design, nor to what came due before its tenant's status changed
-    last: it may have been paused. What a cap holds back is measured from its booking.
+    last: it may have been paused. What a cap holds back is measured from its booking, and what was due when it was asked
+    for from then on: no mistake of a caller makes an attempt late.
     """
     changes = [instant for instant in (plan.changed_at, plan.stage_resumed_at) if instant is not None]
     if timer.job.priority is Priority.LOW or any(timer.due_at < instant for instant in changes):
         return None
-    return started_at - timer.wakes_at > objective
+    return max(started_at - timer.wakes_at, timedelta(0))
