@@ -16,7 +16,9 @@ _ALL: tuple[Make, ...] = (
     scenarios.herd,
     scenarios.herd_spread,
     scenarios.herd_smear,
+    waiting.creation,
     waiting.sweep,
+    waiting.audit,
     troubles.noisy_neighbour,
     troubles.weights,
     troubles.whale,
@@ -29,6 +31,7 @@ _ALL: tuple[Make, ...] = (
     fresh.fresh_account,
     fresh.steady_fresh,
     fresh.burst_fresh,
+    fresh.executions_fresh,
     fresh.herd_fresh,
     fresh.herd_spread_fresh,
 )
