@@ -32,6 +32,7 @@ from simulation.prices import (
     Price,
     Remote,
     breaker_prices,
+    flow_prices,
     ledger_prices,
     permit_prices,
     rate_prices,
@@ -47,6 +48,7 @@ from testkit.fakes import (
     GivenPlans,
     InMemoryBreakerStore,
     InMemoryDeadLetters,
+    InMemoryFlowStore,
     InMemoryLedger,
     InMemoryPayloadStore,
     InMemoryPermitStore,
@@ -71,6 +73,7 @@ class Kept:
     breakers: InMemoryBreakerStore = field(default_factory=InMemoryBreakerStore)
     rates: InMemoryRateStore = field(default_factory=InMemoryRateStore)
     permits: InMemoryPermitStore = field(default_factory=InMemoryPermitStore)
+    flows: InMemoryFlowStore = field(default_factory=InMemoryFlowStore)
 
 
 class Surroundings(Protocol):
@@ -127,6 +130,7 @@ def container_of(
         "dead_letters": Remote(kept.letters, line, {"put": Price(tables.dead_letters, 1)}),
         "rates": Remote(kept.rates, line, rate_prices(tables)),
         "permits": Remote(kept.permits, line, permit_prices(tables)),
+        "flows": Remote(kept.flows, line, flow_prices(tables)),
         "payloads": InMemoryPayloadStore(),
         "audit": stream,
         "usage_store": Remote(uncounted, line, {"add": Price(tables.tenants, 1)}),
