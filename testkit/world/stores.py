@@ -32,6 +32,7 @@ class KeptByAll(Protocol):
     ready: fakes.InMemoryReadyQueue
     ledger: SeenLedger
     shards: SeenShards
+    flows: FlowStore
     payloads: fakes.InMemoryPayloadStore
     history: History
 
