@@ -112,6 +112,7 @@ def flow_prices(tables: Tables) -> dict[str, Price]:
     return {
         "limits": Price(tenants, 0.5, is_read=True),
         "state": Price(tenants, 1, is_read=True),
+        "is_waited_for": Price(tenants, 0.5, is_read=True),
         "waiting": Price(tenants, 1, is_read=True),
         **{name: Price(tenants, 1) for name in writes},
     }

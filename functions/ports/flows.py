@@ -62,6 +62,10 @@ class FlowStore(Protocol):
         """As of all writes before."""
         ...
 
+    def is_waited_for(self, flow: FlowId) -> bool:
+        """Whether somebody waits, as of some moment before."""
+        ...
+
     def wait(self, flow: FlowId, timer: Timer) -> None:
         """Keep a timer in the room, in the order of its job's time within its tenant. Repeating it changes nothing."""
         ...

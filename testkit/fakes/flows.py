@@ -63,6 +63,10 @@ class InMemoryFlowStore:
         self.reads += 1
         return self._state(flow)
 
+    def is_waited_for(self, flow: FlowId) -> bool:
+        self.reads += 1
+        return self._state(flow).turn_at is not None
+
     def wait(self, flow: FlowId, timer: Timer) -> None:
         self.writes += 1
         job = timer.job

@@ -144,9 +144,9 @@ def test_a_room_is_closed_when_nobody_has_entered_since(flows: FlowStore):
     flows.note_turn(STRIPE, NOON)
     seen = flows.state(STRIPE)
 
-    assert seen.turn_at == NOON
+    assert (seen.turn_at, flows.is_waited_for(STRIPE)) == (NOON, True)
     assert flows.close(STRIPE, seen=seen)
-    assert flows.state(STRIPE).turn_at is None
+    assert (flows.state(STRIPE).turn_at, flows.is_waited_for(STRIPE)) == (None, False)
 
 
 def test_a_room_stays_open_for_who_has_entered_meanwhile(flows: FlowStore):

@@ -104,6 +104,10 @@ class DynamoDBFlowStore:
         """One read unit."""
         return _state(self.table.get(_key(flow)))
 
+    def is_waited_for(self, flow: FlowId) -> bool:
+        """Half a read unit."""
+        return "q" in self.table.get(_key(flow), is_consistent=False)
+
     def wait(self, flow: FlowId, timer: Timer) -> None:
         """A write unit for each KB of its record. Never expires: it is all that is left of an attempt that nobody has claimed."""
         self.table.put({"t": str(flow), "i": _ROOM + _place(timer), "j": encode_timer(timer)})

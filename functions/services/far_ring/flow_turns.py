@@ -47,6 +47,9 @@ QUANTUM = 4
 """Jobs of a turn for a tenant of weight 1. Small: at 60 calls a minute and 20 tenants, each has a turn in 80 seconds."""
 
 MOST_QUERIES = 100
+_PAGE = 8
+"""Rows that are read of a tenant whose weight is not known yet."""
+
 _BUSY = SECOND
 _TRIES = 3
 _PAUSE = timedelta(milliseconds=100)
@@ -102,7 +105,7 @@ class FlowTurns:
     def hand_on(self, flow: FlowId) -> None:
         """A permit of the flow is free. Never raises: the next turn does it, too."""
         try:
-            if self.flows.state(flow).turn_at is not None:
+            if self.flows.is_waited_for(flow):
                 self._let_out(flow)
         except Exception as error:  # noqa: BLE001  the attempt that has ended must not come back for this
             self.journal.event("flow_not_handed_on", flow=str(flow), error=fault_of(error))
@@ -171,7 +174,7 @@ class FlowTurns:
             if len(rows) >= most or rounds > 1:
                 break
             after = behind.get(tenant, f"{tenant}#") if granted else f"{tenant}$" if tenant else ""
-            page = self.flows.waiting(flow, after=after, limit=most - len(rows))
+            page = self.flows.waiting(flow, after=after, limit=min(granted or _PAGE, most - len(rows)))
             following = page[0].tenant if page else ""
             if granted and following != tenant:
                 granted = 0  # it has nothing left
@@ -182,6 +185,8 @@ class FlowTurns:
             if not granted:
                 tenant, granted = following, self._grant(following)
                 is_kept |= not granted
+                if granted and rounds and [tenant] == list(behind):
+                    granted = most - len(rows)  # nobody else waits
                 if not granted or tenant in behind:
                     continue
             mine = [row for row in page if row.tenant == tenant][:granted]

@@ -10,8 +10,8 @@
 Tokens are taken when an attempt starts and at no other time, so a rate holds however messages are delayed. What has no
 token enters the room of the flow, where it costs nothing until its turn.
 
-**What it costs.** A job without flows: nothing. A call under a rate: a write unit. One under a bound of concurrency: half a
-read unit and two write units, and as much again where it ends while somebody waits. A job that waits: the write that was refused, the note of its
+**What it costs.** A job without flows: nothing. A call under a rate: a write unit. One under a bound of concurrency: two
+write units and a read unit. A job that waits: the write that was refused, the note of its
 parking where it is ledgered, a write unit for each KB to enter and again to leave, one to count its entry, its share of a turn, and a message.
 """
 
@@ -100,7 +100,7 @@ class FlowGate:
     def _take_token(self, timer: Timer, waits: Waits, limits: FlowLimits, taken: _Taken) -> Later | Waits | None:
         flow, has_had_turn = waits.flow, waits.place in timer.turns
         if limits.rate is None:
-            is_waited_for = not has_had_turn and self.flows.state(flow).turn_at is not None
+            is_waited_for = not has_had_turn and self.flows.is_waited_for(flow)
             return waits if is_waited_for else None
         now, cost = self.clock.now(), limits.rate.interval
         latest = now + limits.tolerance
