@@ -23,6 +23,7 @@ _ALL: tuple[Make, ...] = (
     troubles.weights,
     troubles.whale,
     troubles.whale_below_cap,
+    troubles.shared_flow,
     troubles.dependency_down,
     troubles.retry_storm,
     troubles.scheduler_down,

@@ -131,6 +131,19 @@ def rate_prices(tables: Tables) -> dict[str, Price]:
     return {"book": Price(tables.tenants, 1)}
 
 
+def flow_prices(tables: Tables) -> dict[str, Price]:
+    """Flows and their rooms, rows of the tenants table."""
+    tenants = tables.tenants
+    writes = ("spend", "refund", "wait", "note_entry", "note_turn", "leave", "remove", "close")
+    return {
+        "limits": Price(tenants, 0.5, is_read=True),
+        "state": Price(tenants, 1, is_read=True),
+        "is_waited_for": Price(tenants, 0.5, is_read=True),
+        "waiting": Price(tenants, 1, is_read=True),
+        **{name: Price(tenants, 1) for name in writes},
+    }
+
+
 def permit_prices(tables: Tables) -> dict[str, Price]:
     """Permits, rows of the tenants table."""
     tenants = tables.tenants

@@ -97,7 +97,7 @@ def _measured(
     facts["last_measured_s"] = float(measured.at.max(initial=scenario.window[0])) - scenario.window[0]
     facts["both_sides"] = min(stage.sent_of[shard] for shard in scenario.sampled)
     facts |= facts_of_audit(stage) | facts_of_puts(stage)
-    facts |= _facts_of_caps(stage, calls)
+    facts |= _facts_of_caps(stage, calls) | _facts_of_flows(stage, calls)
     facts |= _facts_of_outage(scenario, calls, orders)
     facts |= {"fairness": even} if even is not None else {}
     facts |= {"promoted_fairness": fairness(promoted)} if promoted else {}
@@ -253,6 +253,15 @@ def _facts_of_caps(stage: SimulatedStage, calls: CallTable) -> dict[str, float]:
 
 
 _CAP_SECONDS = 10
+
+
+def _facts_of_flows(stage: SimulatedStage, calls: CallTable) -> dict[str, float]:
+    """The most that was called in any minute, where every job names a flow of the stage; until when the last was."""
+    if not stage.kept.flows.set:
+        return {}
+    at = np.sort(calls.at)
+    most = np.arange(1, len(at) + 1) - np.searchsorted(at, at - MINUTE, side="left")
+    return {"most_in_a_minute": float(most.max(initial=0)), "flow_done_after_s": float(at[-1] - at[0])}
 
 
 def _written_before(submissions: Submissions, due: Mapping[str, float]) -> float:

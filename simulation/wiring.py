@@ -33,6 +33,7 @@ from simulation.prices import (
     Price,
     Remote,
     breaker_prices,
+    flow_prices,
     ledger_prices,
     permit_prices,
     rate_prices,
@@ -49,6 +50,7 @@ from testkit.fakes import (
     GivenPlans,
     InMemoryBreakerStore,
     InMemoryDeadLetters,
+    InMemoryFlowStore,
     InMemoryLedger,
     InMemoryPayloadStore,
     InMemoryPermitStore,
@@ -74,6 +76,7 @@ class Kept:
     rates: InMemoryRateStore = field(default_factory=InMemoryRateStore)
     permits: InMemoryPermitStore = field(default_factory=InMemoryPermitStore)
     sums: Sums = field(default_factory=Sums)
+    flows: InMemoryFlowStore = field(default_factory=InMemoryFlowStore)
 
 
 class Surroundings(Protocol):
@@ -136,6 +139,7 @@ def container_of(
         "dead_letters": Remote(kept.letters, line, {"put": Price(tables.dead_letters, 1)}),
         "rates": Remote(kept.rates, line, rate_prices(tables)),
         "permits": Remote(kept.permits, line, permit_prices(tables)),
+        "flows": Remote(kept.flows, line, flow_prices(tables)),
         "payloads": InMemoryPayloadStore(),
         "audit": stream,
         "usage_store": Remote(uncounted, line, {"add": Price(tables.tenants, 1)}),

@@ -114,6 +114,11 @@ EVENTS: Mapping[str, Shape] = {
     "began_early": Shape("an attempt began before its time: a bug", ("job_id", "tenant", "attempt", "early_ms")),
     "began_late": Shape("an attempt began later than the stage promises", ("job_id", "tenant", "attempt", "lag_ms")),
     "parked": Shape("an attempt was parked: placed again for later, before its claim", ("job_id", "until", "reason")),
+    "flow_let_out": Shape("attempts that waited for a flow had their turn", ("flow", "count")),
+    "flow_not_handed_on": Shape(
+        "the end of a call let out nothing that waits for its flow: the next turn does", ("flow", "error")
+    ),
+    "flow_turn_sent_anew": Shape("the turn of a flow was received too often: it was sent again", ("flow",)),
     "revived": Shape("an overdue attempt was placed again, because its message may be lost", ("job_id", "attempt")),
     "held": Shape("a target has answered 202: it completes the job later", ("job_id", "attempt")),
     "rescued": Shape("an attempt was taken over from a worker that has died", ("job_id", "attempt")),

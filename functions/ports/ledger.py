@@ -129,8 +129,11 @@ class Ledger(Protocol):
         """
         ...
 
-    def park(self, timer: Timer, *, until: datetime, now: datetime) -> Applied | Refused:
-        """Note until when an attempt that nobody has claimed waits on in the wheel. Nothing but that changes."""
+    def park(self, timer: Timer, *, until: datetime, now: datetime, flow: str = "") -> Applied | Refused:
+        """Note until when an attempt that nobody has claimed waits on in the wheel. Nothing but that changes.
+
+        flow: in whose room it waits, instead.
+        """
         ...
 
     def renew_first(self, timer: Timer, *, now: datetime) -> None:

@@ -14,6 +14,7 @@ from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
 from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks
 from functions.adapters.dynamodb.dead_letters import DynamoDBDeadLetters
 from functions.adapters.dynamodb.deletions import DynamoDBDeletionStore
+from functions.adapters.dynamodb.flows import DynamoDBFlowStore
 from functions.adapters.dynamodb.ledger import DynamoDBLedger
 from functions.adapters.dynamodb.operations import DynamoDBOperationStore
 from functions.adapters.dynamodb.pending import DynamoDBPendingStore
@@ -71,6 +72,7 @@ class Adapters:
     operations = _stored_in("TENANTS", DynamoDBOperationStore)
     deletions = _stored_in("TENANTS", DynamoDBDeletionStore)
     rates = _stored_in("TENANTS", DynamoDBRateStore)
+    flows = _stored_in("TENANTS", DynamoDBFlowStore)
 
     @cached_property
     def wheel(self) -> Wheel:

@@ -168,7 +168,7 @@ class InMemoryLedger:
             self.expiry[first.key] = max(now, first.due_at, timer.due_at) + MOVED_LIFE
         return Applied()
 
-    def park(self, timer: Timer, *, until: datetime, now: datetime) -> Applied | Refused:
+    def park(self, timer: Timer, *, until: datetime, now: datetime, flow: str = "") -> Applied | Refused:
         row = self.rows.get(timer.job.key)
         is_mine = row is not None and row.state in (State.SCHEDULED, State.RUNNING) and row.attempt <= timer.attempt
         is_next = may_claim(row, attempt=timer.attempt, due_at=timer.due_at, owner="")
@@ -176,7 +176,7 @@ class InMemoryLedger:
             return Refused(row)
         due_at, job_id = kept(timer.due_at), str(job_id_of(timer.job))
         row = row or LedgerRow(state=State.SCHEDULED, due_at=due_at, job_id=job_id)
-        self._write(timer.job.key, replace(row, parked_until=kept(until)), now=now)
+        self._write(timer.job.key, replace(row, parked_until=kept(until), waits_for=flow), now=now)
         self.expiry[timer.job.key] = expires_at(now=now, due_at=max(until, timer.job.scheduled_at), lease_until=None)
         return Applied()
 

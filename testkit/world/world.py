@@ -69,6 +69,7 @@ class World(Clients, Controls, Sums, Processes):
         self.exports = InMemoryExportStore()
         self.breakers = stores.breakers
         self.permits = stores.permits
+        self.flows = stores.flows
         self._expire, self._close = stores.expire, stores.close
         self.cut_short = stores.cut_short
         self._known_breakers: OrderedDict[Any, Any] = OrderedDict()
@@ -198,4 +199,4 @@ class World(Clients, Controls, Sums, Processes):
         since = max(map(self.wheel.ends_at, buckets), default=self.clock.instant)
         is_audited = not self.audits or self.clock.instant > since + SETTLING + TICK
         is_quiet = is_audited and not self.promises.operations.open()
-        return is_quiet and not carriers(self.ready, self.timers, self.shards)
+        return is_quiet and not carriers(self.ready, self.timers, self.shards, self.flows)

@@ -171,13 +171,13 @@ class LedgerAttempts(LedgerWrites):
             ttl=ttl_of(now=now, due_at=job_id.due_at),
         )
 
-    def park(self, timer: Timer, *, until: datetime, now: datetime) -> Applied | Refused:
+    def park(self, timer: Timer, *, until: datetime, now: datetime, flow: str = "") -> Applied | Refused:
         """One write unit, refused or not."""
         return self._apply(
             timer.job.key,
             update=(
                 "SET w = :until, u = :now, x = :ttl, s = if_not_exists(s, :scheduled), "
-                "d = if_not_exists(d, :due), i = if_not_exists(i, :id)"
+                "d = if_not_exists(d, :due), i = if_not_exists(i, :id)" + (", g = :flow" if flow else " REMOVE g")
             ),
             condition=(
                 "attribute_not_exists(k) OR (s = :retrying AND a < :attempt AND d <= :due) OR "
@@ -192,6 +192,7 @@ class LedgerAttempts(LedgerWrites):
             attempt=timer.attempt,
             due=timer.due_at,
             id=str(job_id_of(timer.job)),
+            **({"flow": flow} if flow else {}),
         )
 
     def _end_unstarted(self, timer: Timer, event: Event, *, assignments: str, **asked: Any) -> Applied | Refused:

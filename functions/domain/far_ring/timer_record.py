@@ -23,6 +23,7 @@ from functions.domain.jobs.stored_codes import DELIVERIES, OVERLAPS, STRATEGIES
 from functions.domain.schedules.defaults import STORED
 from functions.domain.schedules.schedule import check_schedule_id
 from functions.domain.schedules.state import Link
+from functions.domain.targets.flows import read_flow, write_flow
 from functions.domain.targets.options import Method, TargetOptions
 from functions.domain.trace import Trace, parse_traceparent
 
@@ -71,6 +72,8 @@ def encode_timer(timer: Timer) -> str:
         record["y"] = 1
     if timer.not_before is not None and timer.not_before > timer.due_at:
         record["w"] = to_ms(timer.not_before)
+    if timer.turns:
+        record["G"] = sorted(timer.turns)
     record |= _payload_of(job.payload)
     # SQS refuses the two non-characters; inside a JSON text they can only stand in a string, where an escape is the same.
     text = json.dumps(record, separators=(",", ":"), ensure_ascii=False)
@@ -225,6 +228,7 @@ def _read_record(record: dict[str, Any], *, tenant: str) -> Timer:
         options=_read_options(record["x"]) if "x" in record else _STORED_OPTIONS,
         tags=tuple(record.get("l", ())),
         trace=_read_trace(record["t"]) if "t" in record else None,
+        flows=tuple(read_flow(flow) for flow in record.get("F", ())),
     )
     spent, counted_from = record.get("f", (0, None))
     return Timer(
@@ -237,6 +241,7 @@ def _read_record(record: dict[str, Any], *, tenant: str) -> Timer:
         is_granted=not record.get("y"),
         not_before=_instant(record["w"]) if "w" in record else None,
         counted_on=_instant(record["v"]) if "v" in record else None,
+        turns=frozenset(map(_whole, record.get("G", ()))),
     )
 
 
@@ -264,6 +269,8 @@ def _write_terms(job: Job) -> dict[str, Any]:
         record["l"] = job.tags
     if job.trace is not None:
         record["t"] = str(job.trace)
+    if job.flows:
+        record["F"] = [write_flow(flow) for flow in job.flows]
     return record
 
 

@@ -55,7 +55,7 @@ class LedgerRow:
     fence: grows with every claim; the target may refuse a smaller one. owner: token of the last writer.
     lease_until: until when the attempt belongs to its worker. job_id: the id that the first submission answered with.
     fingerprint: of the job that was registered with an idempotency key. parked_until: until when an attempt was put back
-    into the wheel before its claim. held: the record of the running attempt, where its target answered 202.
+    into the wheel before its claim. waits_for: the flow in whose room it is, instead. held: the record of the running attempt, where its target answered 202.
     moved_to: the id under which it continues. spent, counted_from: what its last replay has given its timer.
     """
 
@@ -77,6 +77,7 @@ class LedgerRow:
     moved_to: str = ""
     spent: int = 0
     counted_from: datetime | None = None
+    waits_for: str = ""
 
     @property
     def is_settled(self) -> bool:

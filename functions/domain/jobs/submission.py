@@ -12,6 +12,7 @@ from functions.domain.jobs.id_check import check_of
 from functions.domain.jobs.job import Delivery, Job, Payload, Precision, Priority
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.retry import RetryPolicy
+from functions.domain.targets.flows import NamedFlow, write_flow
 from functions.domain.targets.options import USUAL, TargetOptions
 from functions.domain.trace import Trace
 from functions.domain.wheel import Wheel
@@ -45,6 +46,7 @@ class Submission:
     tags: tuple[str, ...] = ()
     trace: Trace | None = None
     asked_at: datetime | None = None
+    flows: tuple[NamedFlow, ...] = ()
 
 
 def job_of(
@@ -74,6 +76,7 @@ def job_of(
         options=submission.options,
         tags=submission.tags,
         trace=submission.trace,
+        flows=submission.flows,
     )
     return job if id_secret is None else replace(job, identity=identity + check_of(job_id_of(job), secret=id_secret))
 
@@ -94,6 +97,7 @@ def submission_of(job: Job, *, due_at: datetime) -> Submission:
         expires_after=job.expires_at - job.scheduled_at if job.expires_at else None,
         options=job.options,
         tags=job.tags,
+        flows=job.flows,
     )
 
 
@@ -132,6 +136,7 @@ def _unusual_parts(submission: Submission) -> list[object]:
         "retry_on": options.retry_codes,
         "asynchronous": options.is_async,
         "tags": submission.tags,
+        "flow": [write_flow(flow) for flow in submission.flows],
     }
     given = {name: value for name, value in parts.items() if value}
     return [given] if given else []
