@@ -183,6 +183,7 @@ _SAME = (
     "dead_letters",
     "deletions",
     "exports",
+    "flows",
     "journal",
     "ledger",
     "operations",
