@@ -32,6 +32,8 @@ from testkit.builders import NOON
         (errors.NotReplayable("d1~x", "it holds no job"), 409, "not_replayable"),
         (errors.PayloadGone("d1~x"), 409, "payload_gone"),
         (errors.JobNotFailed("d1~x", state="running"), 409, "job_not_failed"),
+        (errors.ScheduleExists("acme", "nightly", version=7), 412, "schedule_exists"),
+        (errors.ScheduleChanged("acme", "nightly", seen=[6], version=7), 412, "schedule_changed"),
         (errors.ScheduleBusy("nightly"), 409, "schedule_busy"),
         (errors.JobBusy("j1~x"), 409, "job_busy"),
         (errors.Busy(), 409, "busy"),

@@ -40,6 +40,10 @@ _PROBLEMS: dict[HTTPStatus, dict[type[Exception], tuple[str, str]]] = {
         errors.NotChangeable: ("not_changeable", "The job cannot be changed"),
         errors.TooLate: ("too_late", "The job may be on its way"),
     },
+    HTTPStatus.PRECONDITION_FAILED: {
+        errors.ScheduleExists: ("schedule_exists", "There is such a schedule already"),
+        errors.ScheduleChanged: ("schedule_changed", "The schedule has changed since"),
+    },
     HTTPStatus.UNPROCESSABLE_ENTITY: {
         ValidationError: ("invalid_job", "The job is refused"),
         errors.InvalidJob: ("invalid_job", "The job is refused"),

@@ -60,6 +60,8 @@ class ProblemMembers(TypedDict, total=False):
     id: str
     """The id of the job or operation that was first created with the idempotency key, or the current id of a moved job."""
     state: JobState
+    version: int
+    """The current version of the schedule that was to be new, or to have another version."""
     retry_after: int
     """The number of seconds after which to repeat the request."""
     count: int

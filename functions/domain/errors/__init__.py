@@ -24,6 +24,8 @@ TickwheelError
 ├── Busy                    rows kept changing while they were being changed
 │   ├── JobBusy             those of a job
 │   └── ScheduleBusy        those of a schedule, or of its tenant's schedules together
+├── ScheduleExists          a schedule was to be new, and is there
+├── ScheduleChanged         a schedule is not as somebody has seen it who changes it
 ├── ScheduleBehind          a schedule still catches up on what it missed
 ├── AlreadySettled          the job came to its end before it could be cancelled or changed
 ├── Moved                   the job continues under another id
@@ -72,7 +74,15 @@ from functions.domain.errors.jobs import (
     TooLate,
     TooManyOperations,
 )
-from functions.domain.errors.schedules import InvalidSchedule, ScheduleBehind, ScheduleBusy, ScheduleNotFound, TooCostly
+from functions.domain.errors.schedules import (
+    InvalidSchedule,
+    ScheduleBehind,
+    ScheduleBusy,
+    ScheduleChanged,
+    ScheduleExists,
+    ScheduleNotFound,
+    TooCostly,
+)
 from functions.domain.errors.stage import (
     ClockSkewed,
     Forbidden,
