@@ -65,6 +65,7 @@ class JobBody(
             due_at=due_at,
             idempotency_key=self.idempotency_key or idempotency_key,
             trace=trace,
+            at=now,
             **self.call(),
         )
 

@@ -20,6 +20,7 @@ def describe_job(job: Job) -> dict[str, Any]:
         "http": (_http_body(job.options), {}),
         "asynchronous": (job.options.is_async, False),
         "tags": (list(job.tags), []),
+        "submitted_at": (format_instant(job.submitted_at) if job.submitted_at else None, None),
         "occurrence": (_occurrence_body(job.occurrence) if job.occurrence else None, None),
     }
     return {

@@ -70,6 +70,7 @@ class Job:
     scheduled_at: the instant that was asked for, whatever the attempt. timeout: of one attempt.
     expires_at: from then on it settles as expired instead of running. occurrence: which fire of a schedule it is.
     options: how the target is called. tags: what its tenant finds it by, in order. trace: that its submission brought.
+    submitted_at: when the API took it in, where that is known: of no fire, and of no job of an older release.
     """
 
     tenant: str
@@ -89,6 +90,7 @@ class Job:
     options: TargetOptions = USUAL
     tags: tuple[str, ...] = ()
     trace: Trace | None = None
+    submitted_at: datetime | None = None
 
     def __post_init__(self) -> None:
         check_tenant(self.tenant)

@@ -25,7 +25,7 @@ PAST_GRACE = MINUTE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """A job as its tenant asked for it: checked, not yet placed. payload: compact JSON, None for none."""
+    """A job as its tenant asked for it: checked, not yet placed. payload: compact JSON, None for none. at: when it was asked for."""
 
     tenant: str
     target: str
@@ -41,6 +41,7 @@ class Submission:
     options: TargetOptions = USUAL
     tags: tuple[str, ...] = ()
     trace: Trace | None = None
+    at: datetime | None = None
 
 
 def job_of(
@@ -70,6 +71,7 @@ def job_of(
         options=submission.options,
         tags=submission.tags,
         trace=submission.trace,
+        submitted_at=from_ms(to_ms(submission.at)) if submission.at is not None else None,
     )
     return job if id_secret is None else replace(job, identity=identity + check_of(job_id_of(job), secret=id_secret))
 
