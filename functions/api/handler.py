@@ -29,6 +29,7 @@ from functions.api.http.read_rates import ReadRates
 from functions.api.http.requests import Rules
 from functions.api.http.route import Routes
 from functions.api.http.router import serve
+from functions.api.jobs.asked import AskedFor
 from functions.api.jobs.explain import Explainer
 from functions.api.jobs.find import Finder
 from functions.api.jobs.intake import Intake
@@ -74,6 +75,7 @@ wiring = Wiring(
     parts={
         "admission": Admission,
         "asked": AskedFires,
+        "asked_for": AskedFor,
         "finder": DeadLetterFinder,
         "outcome_reports": OutcomeReports,
         "gate": Gate,

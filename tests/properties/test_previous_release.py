@@ -37,9 +37,9 @@ from tests.unit.test_schedule_record import EVERYTHING
 from tests.unit.test_tenant_plan import FULL
 
 NEWS = {
-    "timer": {"trace", "counted_on"},
-    "message": {"trace", "counted_on"},
-    "ledger row": {"spent", "counted_from"},
+    "timer": {"trace", "counted_on", "submitted_at"},
+    "message": {"trace", "counted_on", "submitted_at"},
+    "ledger row": {"spent", "counted_from", "asked", "tried"},
     "schedule_state row": {"asides", "aside_at", "share"},
     "conditions": {"marked_since"},
     "cursors": {"unhandled"},

@@ -13,7 +13,18 @@ from functions.api.openapi import document
 from scripts.client_values import SCHEMAS, SHAPES, UNREAD, described_paths, missing, paths_of, resolved, with_fields
 from tickwheel.client.answers import Answer, wires_of
 
-CALLS = {"Deleted", "FireCounts", "Fires", "Matches", "Purge", "Reset", "Results", "Triggered", "WebhookKeys"}
+CALLS = {
+    "Deleted",
+    "FireCounts",
+    "Fires",
+    "JobPayload",
+    "Matches",
+    "Purge",
+    "Reset",
+    "Results",
+    "Triggered",
+    "WebhookKeys",
+}
 """Answers that are no value: what a call returns of them is a list, an id, a count, or nothing."""
 
 KINDS: Mapping[str, tuple[type, ...]] = {

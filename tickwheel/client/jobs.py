@@ -6,9 +6,9 @@ Instants are aware datetimes in UTC and durations are timedeltas; numbers and st
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from tickwheel.client.answers import Answer
+from tickwheel.client.answers import Answer, Wire
 from tickwheel.client.durations import parse_duration
 from tickwheel.client.fields import (
     Parsers,
@@ -210,8 +210,23 @@ Submission = Submitted | Refused | Unanswered
 
 
 @dataclass(frozen=True, kw_only=True)
+class PastAttempt(Answer):
+    """An attempt that has failed. took: how long its target was called, where that is known."""
+
+    attempt: int
+    ended_at: datetime
+    error_class: str
+    error: str
+    took: Annotated[timedelta | None, Wire(read=parse_duration)] = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Job(Answer):
-    """A job and its latest attempt. A field is None if the scheduler does not know its value yet."""
+    """A job and its latest attempt. A field is None if the scheduler does not know its value yet.
+
+    attempts: the last ones that failed, the oldest first. job: what was submitted, of its headers only the names;
+    unknown of a job that was due soon, until its first attempt.
+    """
 
     id: str
     tenant: str
@@ -227,6 +242,8 @@ class Job(Answer):
     error: str | None = None
     moved_to: str | None = None
     updated_at: datetime | None = None
+    attempts: tuple[PastAttempt, ...] = ()
+    job: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

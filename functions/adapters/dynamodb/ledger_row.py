@@ -47,6 +47,8 @@ def read_row(item: Item) -> LedgerRow:
         moved_to=item.get("m", ""),
         spent=item.get("p", 0),
         counted_from=instant_of(item, "q"),
+        asked=item.get("g", ""),
+        tried=item.get("t", ""),
     )
 
 

@@ -14,6 +14,7 @@ _PROBLEMS: dict[HTTPStatus, dict[type[Exception], tuple[str, str]]] = {
         errors.InvalidJobId: ("not_a_job_id", "This is not a job id"),
         errors.InvalidDeadLetterId: ("not_a_dead_letter_id", "This is not the id of a dead letter"),
         errors.JobNotFound: ("job_not_found", "There is no such job"),
+        errors.NotKept: ("not_kept", "This part of the job is not kept"),
         errors.ScheduleNotFound: ("schedule_not_found", "There is no such schedule"),
         errors.DeadLetterNotFound: ("dead_letter_not_found", "There is no such dead letter"),
         errors.OperationNotFound: ("operation_not_found", "There is no such operation"),

@@ -19,6 +19,7 @@ from functions.api.http.reading import Request
 from functions.api.http.requests import Rules
 from functions.api.http.route import KEY, MERGE_PATCH, TEXT, TRACEPARENT, Routes
 from functions.api.jobs import answers
+from functions.api.jobs.asked import AskedFor
 from functions.api.jobs.bodies import BatchBody, JobBody
 from functions.api.jobs.explain import Explainer
 from functions.api.jobs.find import Finder
@@ -60,6 +61,7 @@ class JobServices:
     admission: Admission
     intake: Intake
     finder: Finder
+    asked_for: AskedFor
     known: KnownIds
     canceller: Canceller
     outcome_reports: OutcomeReports
@@ -125,8 +127,16 @@ def submit_jobs(services: JobServices, request: Request) -> Response[str]:
 
 @routes.route("GET /v1/jobs/{id}", access=JOB, answers={200: "Job"})
 def get_job(services: JobServices, _: Request, job_id: str) -> Response[str]:
-    """Get a job."""
-    return answer(HTTPStatus.OK, answers.found_body(services.finder.find(parse_job_id(job_id))))
+    """Get a job: what it was submitted with, its state and its attempts."""
+    found = services.finder.find(parse_job_id(job_id))
+    return answer(HTTPStatus.OK, answers.found_body(found, services.asked_for.job_of(found)))
+
+
+@routes.route("GET /v1/jobs/{id}/payload", access=JOB, refuses=(errors.NotKept,), answers={200: "JobPayload"}, reads=2)
+def get_job_payload(services: JobServices, _: Request, job_id: str) -> Response[str]:
+    """Get the payload of a job."""
+    found = services.finder.find(parse_job_id(job_id))
+    return answer(HTTPStatus.OK, answers.payload_body(found, services.asked_for.payload_of(found)))
 
 
 @routes.route("DELETE /v1/jobs/{id}", access=JOB, refuses=_OF_CANCELS, answers={200: "Cancelled", 202: "Cancelled"})

@@ -14,6 +14,7 @@ TickwheelError
 │   └── NewerVersion        it was, but by a newer one
 ├── KeyReused               an idempotency key belongs to another job or operation
 ├── JobNotFound             nobody was given that id, or no trace of its job is left
+├── NotKept                 a part of a job is not kept, or not any more
 ├── ScheduleNotFound        a tenant has no such schedule
 ├── DeadLetterNotFound          there is no such dead letter (any more)
 ├── OperationNotFound       a tenant has no such operation (any more)
@@ -67,6 +68,7 @@ from functions.domain.errors.jobs import (
     Moved,
     NotChangeable,
     NotHeld,
+    NotKept,
     NotReplayable,
     OperationNotFound,
     PayloadGone,

@@ -40,6 +40,15 @@ class JobNotFound(TickwheelError):
         super().__init__(f"there is no job {job_id}")
 
 
+class NotKept(TickwheelError):
+    """A part of a job is not kept, or not any more. what: which part, in a word."""
+
+    def __init__(self, job_id: str, *, what: str) -> None:
+        super().__init__(
+            f"the {what} of job {job_id} is not kept: it has not been claimed yet, it has ended, or was too large for its row"
+        )
+
+
 class JobBusy(Busy):
     """A job kept changing while it was being changed. job_id: its id, or the key of its rows."""
 

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from functions.domain.errors import InvalidInput, NewerVersion, Undecodable
+from functions.domain.far_ring.run_terms import read_run_terms, write_run_terms
 from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.instants import MILLISECOND, from_ms, to_ms
 from functions.domain.jobs.job import Job, Payload, Precision, Priority, Timer
@@ -60,7 +61,7 @@ def encode_timer(timer: Timer) -> str:
         record["m"] = DELIVERIES.code_of(job.delivery)
     if job.precision is Precision.EXACT:
         record["q"] = 1
-    record |= _write_terms(job)
+    record |= _write_terms(job) | write_run_terms(job)
     if timer.attempt != 1:
         record["a"] = timer.attempt
         record["k"] = timer.backoff // MILLISECOND
@@ -200,6 +201,7 @@ _UNREADABLE = (
 
 def _read_record(record: dict[str, Any], *, tenant: str) -> Timer:
     due_at = _instant(record["d"])
+    scheduled_at = _instant(record["s"]) if "s" in record else due_at
     retry = STORED.retry
     if "r" in record:
         strategy, attempts, base, cap, *max_age = record["r"]
@@ -217,7 +219,7 @@ def _read_record(record: dict[str, Any], *, tenant: str) -> Timer:
         shard=_whole(record["h"]),
         target=_written(record["g"]),
         payload=Payload(text=_text(record, "p"), packed=_text(record, "z"), pointer=_text(record, "u")),
-        scheduled_at=_instant(record["s"]) if "s" in record else due_at,
+        scheduled_at=scheduled_at,
         priority=Priority(record["c"]) if "c" in record else STORED.priority,
         delivery=DELIVERIES.member_of(record["m"]) if "m" in record else STORED.delivery,
         precision=Precision.EXACT if record.get("q") else STORED.precision,
@@ -229,6 +231,7 @@ def _read_record(record: dict[str, Any], *, tenant: str) -> Timer:
         tags=tuple(record.get("l", ())),
         trace=_read_trace(record["t"]) if "t" in record else None,
         flows=tuple(read_flow(flow) for flow in record.get("F", ())),
+        **read_run_terms(record, scheduled_at=scheduled_at),
     )
     spent, counted_from = record.get("f", (0, None))
     return Timer(

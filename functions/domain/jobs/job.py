@@ -72,6 +72,7 @@ class Job:
     expires_at: from then on it settles as expired instead of running. occurrence: which fire of a schedule it is.
     options: how the target is called. tags: what its tenant finds it by, in order. flows: what bounds its calls together with
     those of other jobs. trace: that its submission brought.
+    submitted_at: when the API took it in, where that is known: of no fire, and of no job of an older release.
     """
 
     tenant: str
@@ -92,6 +93,7 @@ class Job:
     tags: tuple[str, ...] = ()
     trace: Trace | None = None
     flows: tuple[NamedFlow, ...] = ()
+    submitted_at: datetime | None = None
 
     def __post_init__(self) -> None:
         check_tenant(self.tenant)

@@ -77,6 +77,7 @@ def job_of(
         tags=submission.tags,
         trace=submission.trace,
         flows=submission.flows,
+        submitted_at=from_ms(to_ms(submission.asked_at)) if submission.asked_at is not None else None,
     )
     return job if id_secret is None else replace(job, identity=identity + check_of(job_id_of(job), secret=id_secret))
 

@@ -9,11 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from functions.domain.far_ring.asked_record import room_for_attempts
 from functions.domain.far_ring.write_units import row_units
 from functions.domain.instants import format_instant
 from functions.domain.jobs.claims import MAX_RESCUES, Drop, LedgerRow, after_lease, decide_claim, lease_of, lost_attempt
 from functions.domain.jobs.job import MAX_PARKED, Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.past_attempts import PastAttempt, with_attempt
 from functions.domain.lifecycle import Event, State
 from functions.domain.targets.error_classes import WORKER_DIED
 from functions.domain.tenants.usage import Usage
@@ -35,13 +37,15 @@ ENDS = {State.SUCCEEDED: Event.SUCCEED}
 class Claim:
     """An attempt that may run, or is running. fence is 0 where there is no ledger row to settle.
 
-    began_at: None while it has not begun, and where that is not known.
+    began_at: None while it has not begun, and where that is not known. tried: the failed attempts before it, as its row keeps
+    them.
     """
 
     owner: str
     fence: int
     lease_until: datetime
     began_at: datetime | None = None
+    tried: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +201,7 @@ class Settler:
                 now=self.clock.now(),
                 result=result,
                 error=failure.error if failure else "",
+                tried=self._tried(timer, claim, failure) if failure else "",
             )
             if isinstance(answer, Refused):
                 if event is Event.RETRY and answer.row is not None and answer.row.cancel_requested:
@@ -226,13 +231,32 @@ class Settler:
                 raise AssertionError(f"{event} ends nothing")
 
     def _give_up(self, timer: Timer, claim: Claim, failure: Failed) -> bool:
-        answer = self.ends.fail(timer, failure, fence=claim.fence, owner=claim.owner, began_at=claim.began_at)
+        answer = self.ends.fail(
+            timer,
+            failure,
+            fence=claim.fence,
+            owner=claim.owner,
+            began_at=claim.began_at,
+            tried=self._tried(timer, claim, failure),
+        )
         if isinstance(answer, Refused):
             self._note_refused(timer, claim, answer.row)
             return False
         if timer.job.delivery is Delivery.AT_MOST_ONCE:
             self.forget_payload(timer)  # no dead letter keeps it
         return True
+
+    def _tried(self, timer: Timer, claim: Claim, failure: Failed) -> str:
+        """The failed attempts of its job when this one has failed, too, as its row keeps them."""
+        now = self.clock.now()
+        past = PastAttempt(
+            attempt=timer.attempt,
+            ended_at=now,
+            took=now - claim.began_at if claim.began_at is not None else None,
+            error_class=failure.error_class,
+            error=failure.error,
+        )
+        return with_attempt(claim.tried, past, room=room_for_attempts(timer.job))
 
     def _note_refused(self, timer: Timer, claim: Claim, row: LedgerRow | None) -> None:
         """Another worker has the attempt by now: what this one did is not settled. Or its target was faster."""
