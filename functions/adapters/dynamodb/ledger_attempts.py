@@ -196,7 +196,7 @@ class LedgerAttempts(LedgerWrites):
             timer.job.key,
             update=(
                 "SET w = :until, u = :now, x = :ttl, s = if_not_exists(s, :scheduled), "
-                "d = if_not_exists(d, :due), i = if_not_exists(i, :id)" + (", g = :flow" if flow else " REMOVE g")
+                "d = if_not_exists(d, :due), i = if_not_exists(i, :id)" + (", b = :flow" if flow else " REMOVE b")
             ),
             condition=(
                 "attribute_not_exists(k) OR (s = :retrying AND a < :attempt AND d <= :due) OR "

@@ -42,7 +42,7 @@ def read_row(item: Item) -> LedgerRow:
         error=item.get("e", ""),
         updated_at=instant_of(item, "u"),
         parked_until=instant_of(item, "w"),
-        waits_for=item.get("g", ""),
+        waits_for=item.get("b", ""),
         held=item.get("j", ""),
         moved_to=item.get("m", ""),
         spent=item.get("p", 0),
