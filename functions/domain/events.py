@@ -81,6 +81,7 @@ KEYS: Mapping[str, str] = {
     "rewound": "shards whose cursors were set back",
     "schedule": "tenant and id of a schedule, separated by #",
     "seconds": "a duration in seconds",
+    "sender": "the unique id of the user or role that sent a message, as SQS says",
     "seen": "number of schedules that were read",
     "sent": "how many jobs were promoted",
     "shard": "number of a shard",
@@ -135,6 +136,18 @@ EVENTS: Mapping[str, Shape] = {
     "requeued": Shape("a message from a dead-letter queue was placed again", ("job_id", "attempt")),
     "straggler": Shape("the bucket audit sent a timer that had not been promoted", ("job_id", "attempt", "fault")),
     "job_forgotten": Shape("a job of a deleted tenant was dropped", ("job_id", "tenant")),
+    "message_failed": Shape(
+        "a message of a submission queue could not be finished, and comes again",
+        ("tenant", "message_id", "sender", "error"),
+    ),
+    "message_refused": Shape(
+        "jobs of a message of a submission queue are in the queue of the refused",
+        ("tenant", "message_id", "sender", "refused"),
+    ),
+    "message_taken": Shape(
+        "a message of a submission queue is done: each of its jobs came in, was refused, or was sent on",
+        ("tenant", "message_id", "sender", "count"),
+    ),
     "message_undecodable": Shape(
         "a message that Tickwheel did not write became a dead letter", ("message_id", "dead_letter")
     ),

@@ -32,6 +32,7 @@ from functions.adapters.lambda_waker import LambdaWaker
 from functions.adapters.s3.exports import S3ExportStore
 from functions.adapters.s3.payloads import S3PayloadStore
 from functions.adapters.sqs import SqsReadyQueue
+from functions.adapters.submission_queues import SqsSubmissionQueues
 from functions.adapters.system_clock import SystemClock
 from functions.adapters.webhook_keys import SecretsManagerWebhookKeys
 from functions.domain.wheel import Ring, Wheel
@@ -101,6 +102,16 @@ class Adapters:
     def promoted(self) -> SqsReadyQueue:
         """The ready queues, for what comes from the far ring."""
         return self._queues(Ring.FAR)
+
+    @cached_property
+    def submission_queues(self) -> SqsSubmissionQueues:
+        """Where jobs are sent to, beside the API."""
+        return SqsSubmissionQueues(
+            self._sqs,
+            stage=self.settings.STAGE,
+            urls=self.setting("SUBMISSION_QUEUE_URLS"),
+            refused_urls=self.setting("REFUSED_QUEUE_URLS"),
+        )
 
     def _queues(self, ring: Ring) -> SqsReadyQueue:
         urls = self.settings.READY_QUEUE_URLS

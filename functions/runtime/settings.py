@@ -27,6 +27,7 @@ def _written(read: Callable[[str], Any]) -> BeforeValidator:
 
 
 _Urls = Annotated[tuple[str, ...], _written(from_json), Field(min_length=len(Priority), max_length=len(Priority))]
+_QueueUrls = Annotated[tuple[str, ...], _written(from_json)]
 _Networks = Annotated[tuple[Network, ...], _written(lambda text: parse_networks(from_json(text)))]
 _Targets = Annotated[AllowedTargets, _written(lambda text: AllowedTargets(_PATTERNS.validate_json(text)))]
 _Principals = Annotated[
@@ -110,6 +111,8 @@ class ApiSettings(FunctionSettings):
     OPERATIONS_FUNCTION: str
     OPERATORS: _Principals
     JWT_TENANT_CLAIM: str
+    SUBMISSION_QUEUE_URLS: _QueueUrls
+    REFUSED_QUEUE_URLS: _QueueUrls
 
 
 class WorkerSettings(FunctionSettings):

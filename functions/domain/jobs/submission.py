@@ -102,6 +102,12 @@ def submission_of(job: Job, *, due_at: datetime) -> Submission:
     )
 
 
+def as_of(submission: Submission, *, sent_at: datetime, now: datetime) -> Submission:
+    """A submission that was sent then, and comes in now: one that came due on its way is due now, and not refused."""
+    was_ahead = submission.due_at >= sent_at - PAST_GRACE
+    return replace(submission, due_at=now) if was_ahead and submission.due_at < now else submission
+
+
 def keyed_identity(tenant: str, key: str) -> str:
     """The identity that an idempotency key stands for: 128 bits, so that two keys of a tenant do not collide."""
     return KEYED + hashlib.blake2b(f"{tenant}#{key}".encode(), digest_size=16).hexdigest()
