@@ -27,7 +27,7 @@ def test_a_message_becomes_a_job_that_runs_and_a_bad_one_is_where_its_tenant_fin
     sqs.send_message(QueueUrl=url, MessageBody=json.dumps({"jobs": jobs}))
 
     (arrival,) = target.wait()
-    assert json.loads(arrival.body)["payload"] == {"order": 7}
+    assert arrival.json == {"order": 7}
 
     def refused() -> list[Any]:
         found = sqs.receive_message(QueueUrl=refused_url, MessageAttributeNames=["All"], WaitTimeSeconds=1)
