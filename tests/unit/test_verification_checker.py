@@ -79,13 +79,16 @@ OF_FIRE: dict[str, Any] = {"key": FIRE}
 
 
 def of_a_flow(flow: NamedFlow, *calls: Call, **overrides: Any) -> History:
-    """Jobs that name a flow, each with one of the calls, which has succeeded."""
+    """Jobs that name a flow, each with one of the calls."""
     keys = [f"acme#job-{number}" for number in range(len(calls))]
     return History(
         jobs=[a_job(key=key, flow=flow) for key in keys],
         fires=[],
         calls=[replace(call, key=key, attempt=1, fence=1) for key, call in zip(keys, calls, strict=True)],
-        rows={key: a_row(key=key, settled_at=NOON + MINUTE) for key in keys},
+        rows={
+            key: a_row(State.SUCCEEDED if call.is_success else State.EXPIRED, key=key, settled_at=NOON + MINUTE)
+            for key, call in zip(keys, calls, strict=True)
+        },
         **{"letters": (), "cancels": (), "ended_at": NOON + timedelta(hours=1), **overrides},
     )
 
