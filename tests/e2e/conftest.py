@@ -203,8 +203,8 @@ def neighbours(client: Client, sink: Sink, update: Update) -> Neighbours:
     noisy = "a-noisy"
     names = (f"quiet-{number}" for number in itertools.count())
     quiet = next(name for name in names if LOCAL_WHEEL.shard_of(name, "") == LOCAL_WHEEL.shard_of(noisy, ""))
-    # On a busy machine jobs are refused for a while: the shards of the release before have not looked through the day before
-    # its first tick. So this waits until the sweeper has published that they have; the API knows it up to 20 s later.
+    # On a busy machine shards may be behind after an update, and jobs refused. So this waits until the sweeper has published that
+    # they are not; the API knows it up to 20 s later.
     eventually(
         lambda: [
             (found.priority, found.lag)

@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 import pytest
 
 from functions.domain.dead_letters.dead_letter_id import parse_dead_letter_id
-from functions.domain.far_ring.cursor import ClassCursor, Position, first_cursors
+from functions.domain.far_ring.cursor import ClassCursor, Cursors, Position, first_cursors
 from functions.domain.far_ring.timer_key import timer_key
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.jobs.claims import LedgerRow
@@ -127,6 +127,17 @@ def test_classes_are_outermost_and_within_a_class_the_oldest_bucket_goes_first(w
     world.scan()
 
     assert world.ready.sent == [critical_old, critical_fresh, high_old, normal_old, normal_fresh, low_old]
+
+
+def test_classes_that_have_fallen_behind_another_read_each_bucket_once_between_them(world: World):
+    opened = world.wheel.bucket_of(NOON)
+    recorded(world, opened, first_cursors(opened - 3_600) | {Priority.CRITICAL: ClassCursor(Position(opened))})
+    timers = [a_row(world, due_at=NOON - timedelta(minutes=30), priority=priority) for priority in Priority]
+
+    world.scan()
+
+    assert world.ready.sent == timers[1:]
+    assert len({bucket for bucket, _ in world.timers.reads}) == len(world.timers.reads) == 62
 
 
 def test_a_quiet_tick_reads_each_open_bucket_once(world: World):
@@ -815,8 +826,8 @@ def _die() -> NoReturn:
     raise DeathError
 
 
-def recorded(world: World, bucket: int) -> None:
-    """The shard has been scanned up to the start of a bucket."""
+def recorded(world: World, bucket: int, cursors: Cursors | None = None) -> None:
+    """The shard has been scanned up to the start of a bucket, or as far as these cursors."""
     lease = world.shards.acquire(0, owner="before", now=NOON, lease_until=NOON, skew=world.wheel.skew)
     assert lease is not None
-    world.shards.checkpoint(lease, first_cursors(bucket), lease_until=None)
+    world.shards.checkpoint(lease, cursors or first_cursors(bucket), lease_until=None)
