@@ -43,6 +43,7 @@ NEWS = {
     "schedule_state row": {"asides", "aside_at", "share"},
     "conditions": {"marked_since"},
     "cursors": {"unhandled"},
+    "definition": {"flows"},
     "shards row": {"unhandled"},
 }
 """Fields, by kinds, that the release before does not know, and leaves out; empty again with each release."""

@@ -39,6 +39,7 @@ from tickwheel.client.calls.schedules import Schedules
 from tickwheel.client.calls.tenants import Tenants, turn_stage
 from tickwheel.client.endpoint import LoopbackTransport, find_endpoint
 from tickwheel.client.fields import encode
+from tickwheel.client.flows import Flow
 from tickwheel.client.health import Health
 from tickwheel.client.jobs import (
     Cancellation,
@@ -147,6 +148,7 @@ class Client(JobCalls):
         http: Http | None = None,
         asynchronous: bool | None = None,
         tags: Sequence[str] = (),
+        flow: Sequence[Flow] = (),
         traceparent: str | None = None,
     ) -> Submitted:
         """Submits one job; see NewJob for the fields, and `submit_job` for the traceparent.
@@ -175,6 +177,7 @@ class Client(JobCalls):
                 http=http,
                 asynchronous=asynchronous,
                 tags=tags,
+                flow=flow,
             ),
             traceparent=traceparent,
         )

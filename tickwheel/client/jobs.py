@@ -14,6 +14,7 @@ from tickwheel.client.fields import (
     Parsers,
     Reader,
     choice_problems,
+    count_problems,
     duration_problems,
     flag_problems,
     header_problems,
@@ -25,6 +26,7 @@ from tickwheel.client.fields import (
     said,
     text_problems,
 )
+from tickwheel.client.flows import Flow, flow_problems, parse_flows
 from tickwheel.client.instants import parse_instant
 from tickwheel.errors import ApiProblem, FieldProblem, InvalidJob, Unreachable
 
@@ -57,9 +59,7 @@ class RetryPolicy:
             *duration_problems("retry.cap", self.cap),
             *duration_problems("retry.max_age", self.max_age),
         ]
-        if self.attempts is not None and (isinstance(self.attempts, bool) or not isinstance(self.attempts, int)):
-            problems.append(FieldProblem("retry.attempts", "is a whole number", self.attempts))
-        _refuse(problems)
+        _refuse([*problems, *count_problems("retry.attempts", self.attempts)])
 
     def as_json(self) -> dict[str, Any]:
         """The policy on the wire, without what is left to the scheduler."""
@@ -98,7 +98,8 @@ class Http:
 class JobFields:
     """The options of a job besides its target, tenant and time; None takes the scheduler's default.
 
-    `http` is for HTTP targets; `asynchronous` starts a Lambda function without waiting for its answer; `tags` are labels.
+    `http` is for HTTP targets; `asynchronous` starts a Lambda function without waiting for its answer; `tags` are labels;
+    `flow` names up to three flows whose rate and concurrency this job shares with the others that name them.
     """
 
     payload: Any = None
@@ -111,6 +112,7 @@ class JobFields:
     http: Http | None = None
     asynchronous: bool | None = None
     tags: Sequence[str] = ()
+    flow: Sequence[Flow] = ()
 
     def field_problems(self, prefix: str = "") -> list[FieldProblem]:
         """What is wrong with these fields, by their names behind a prefix."""
@@ -123,6 +125,7 @@ class JobFields:
             *duration_problems(f"{prefix}expires_after", self.expires_after),
             *flag_problems(f"{prefix}asynchronous", self.asynchronous),
             *list_problems(f"{prefix}tags", self.tags, str, "texts"),
+            *flow_problems(f"{prefix}flow", self.flow),
         ]
 
 
@@ -251,6 +254,7 @@ JOB_PARSERS: Parsers = {
     "timeout": parse_duration,
     "expires_after": parse_duration,
     "http": _parse_http,
+    "flow": parse_flows,
 }
 """How the fields of a job are read that are not taken as they are."""
 

@@ -158,6 +158,8 @@ def change_job(services: JobServices, request: Request, job_id: str) -> Response
         # What it has, it may keep.
         if edited.priority is not job.priority:
             services.admission.check_priority(job.tenant, edited.priority)
+        if edited.flows != job.flows:
+            services.admission.check_flows(job.tenant, edited.flows)
         return edited
 
     services.admission.take_one(parsed.tenant)
@@ -226,6 +228,7 @@ def _read(job: Any, rules: Rules, *, key: str | None, trace: Trace | None) -> Su
 def _admit(services: JobServices, submission: Submission) -> None:
     services.admission.check(submission.tenant, submission.priority)
     services.admission.check_shed(submission.priority)
+    services.admission.check_flows(submission.tenant, submission.flows)
 
 
 def _result(services: JobServices, outcome: Accepted | Exception) -> answers.Result:

@@ -99,6 +99,7 @@ def put_schedule(services: ScheduleServices, request: Request, schedule_id: str)
     if query.dry_run:
         return answer(HTTPStatus.OK, answers.difference_body(services.manager.compare(schedule, count=query.count)))
     services.admission.check(schedule.tenant, schedule.job.priority)
+    services.admission.check_flows(schedule.tenant, schedule.job.flows, field="job.flow")
     standing, is_new = services.manager.put(schedule, caller=request.caller)
     return _answer(services, standing, HTTPStatus.CREATED if is_new else HTTPStatus.OK)
 
@@ -124,6 +125,8 @@ def patch_schedule(services: ScheduleServices, request: Request, schedule_id: st
         # What it has, it may keep.
         if edited.job.priority is not current.job.priority:
             services.admission.check_priority(query.tenant, edited.job.priority)
+        if edited.job.flows != current.job.flows:
+            services.admission.check_flows(query.tenant, edited.job.flows, field="job.flow")
         return edited
 
     if query.dry_run:

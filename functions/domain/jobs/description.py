@@ -52,10 +52,10 @@ def flow_body(flow: NamedFlow) -> dict[str, Any]:
 
 
 def limits_body(limits: FlowLimits) -> dict[str, Any]:
-    """The limits of a flow, those that are set."""
+    """The limits of a flow, those that are set: a burst that follows from the rate is not."""
     body = {
         "rate": str(limits.rate) if limits.rate is not None else None,
-        "burst": limits.bucket if limits.rate is not None else None,
+        "burst": limits.burst or None,
         "concurrency": limits.concurrency,
     }
     return {name: value for name, value in body.items() if value is not None}

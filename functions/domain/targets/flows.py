@@ -84,6 +84,8 @@ class FlowLimits:
             raise InvalidJob(f"must be from 1 to {MAX_BURST}", field="burst", value=self.burst)
         if self.concurrency is not None and not 1 <= self.concurrency <= MAX_CONCURRENCY:
             raise InvalidJob(f"must be from 1 to {MAX_CONCURRENCY}", field="concurrency", value=self.concurrency)
+        if self.burst and self.rate is None:
+            raise InvalidJob("needs a rate", field="burst", value=self.burst)
 
     @property
     def tolerance(self) -> timedelta:
