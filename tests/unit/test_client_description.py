@@ -46,7 +46,18 @@ NAMES: Mapping[type[Answer], tuple[str, ...]] = {
 }
 """The shapes that a value is read from, where they have another name."""
 
-CALLS = {"Deleted", "FireCounts", "Fires", "Matches", "Purge", "Reset", "Results", "Triggered", "WebhookKeys"}
+CALLS = {
+    "Deleted",
+    "FireCounts",
+    "Fires",
+    "FlowForgotten",
+    "Matches",
+    "Purge",
+    "Reset",
+    "Results",
+    "Triggered",
+    "WebhookKeys",
+}
 """Answers that are no value: what a call returns of them is a list, an id, a count, or nothing."""
 
 UNREAD: Mapping[str, set[str]] = {

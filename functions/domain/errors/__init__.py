@@ -16,6 +16,7 @@ TickwheelError
 ├── JobNotFound             nobody was given that id, or no trace of its job is left
 ├── ScheduleNotFound        a tenant has no such schedule
 ├── DeadLetterNotFound          there is no such dead letter (any more)
+├── FlowNotFound            a flow has no limits, and nothing has used it of late
 ├── OperationNotFound       a tenant has no such operation (any more)
 ├── TooManyOperations       a tenant has as many open operations as it may have
 ├── NotReplayable           a dead letter holds nothing that could be run again
@@ -55,6 +56,7 @@ from functions.domain.errors.general import Busy, InvalidInput, NewerVersion, Ti
 from functions.domain.errors.jobs import (
     AlreadySettled,
     DeadLetterNotFound,
+    FlowNotFound,
     InvalidDeadLetterId,
     InvalidJob,
     InvalidJobId,
