@@ -51,6 +51,8 @@ from functions.api.stage.health import HealthReader
 from functions.api.stage.pulse import PulseReader
 from functions.api.stage.routes import StageServices
 from functions.api.stage.routes import routes as stage_routes
+from functions.api.targets.flow_routes import FlowServices
+from functions.api.targets.flow_routes import routes as flow_routes
 from functions.api.targets.routes import BreakerServices
 from functions.api.targets.routes import routes as breaker_routes
 from functions.api.tenants.manager import TenantManager
@@ -130,6 +132,7 @@ SERVICES: tuple[tuple[Routes, Any], ...] = (
     ),
     (dead_letter_routes, wiring.build(DeadLetterServices)),
     (breaker_routes, wiring.build(BreakerServices, breaker_store=wiring.breaker_store)),
+    (flow_routes, wiring.build(FlowServices)),
     (operation_routes, wiring.build(OperationManager, identity=identity)),
     (
         tenant_routes,

@@ -82,6 +82,13 @@ class FlowStore(Protocol):
         """The first that wait behind a place, in the order of their places, as of all writes before."""
         ...
 
+    def places(self, flow: FlowId, *, after: str = "", upto: str = "", limit: int) -> tuple[list[str], bool]:
+        """The first places behind one, and up to another, that are taken, as of some moment before; whether there are more.
+
+        Without their timers: fewer than the limit, where these are large.
+        """
+        ...
+
     def leave(self, flow: FlowId, *, seen: FlowState, state: FlowState) -> bool:
         """Note what leaves the room, if nothing has left it since `seen`."""
         ...

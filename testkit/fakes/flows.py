@@ -8,9 +8,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from functions.domain.far_ring.timer_record import decode_timer, encode_timer
-from functions.domain.instants import to_ms
 from functions.domain.jobs.job import Timer
-from functions.domain.targets.flows import FlowId, FlowLimits, FlowState
+from functions.domain.targets.flows import FlowId, FlowLimits, FlowState, place_in_room
 from functions.ports.flows import NoRoom, StoredWaiting
 from functions.ports.ledger import Applied
 from testkit.fakes.kept import kept
@@ -70,7 +69,8 @@ class InMemoryFlowStore:
     def wait(self, flow: FlowId, timer: Timer) -> None:
         self.writes += 1
         job = timer.job
-        self.rooms[flow][f"{job.tenant}#{to_ms(job.scheduled_at):013d}#{job.identity}"] = encode_timer(timer)
+        place = place_in_room(job.tenant, scheduled_at=job.scheduled_at, identity=job.identity)
+        self.rooms[flow][place] = encode_timer(timer)
 
     def note_entry(self, flow: FlowId) -> FlowState:
         self.writes += 1
@@ -90,6 +90,11 @@ class InMemoryFlowStore:
             for place in places
             for tenant in [place.partition("#")[0]]
         ]
+
+    def places(self, flow: FlowId, *, after: str = "", upto: str = "", limit: int) -> tuple[list[str], bool]:
+        self.reads += 1
+        found = sorted(place for place in self.rooms[flow] if place > after and (not upto or place <= upto))
+        return found[:limit], len(found) > limit
 
     def leave(self, flow: FlowId, *, seen: FlowState, state: FlowState) -> bool:
         self.writes += 1

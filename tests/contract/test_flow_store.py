@@ -8,7 +8,15 @@ import pytest
 
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.jobs.job import Timer
-from functions.domain.targets.flows import THE_STAGE, FlowId, FlowLimits, FlowState, NamedFlow, parse_rate
+from functions.domain.targets.flows import (
+    THE_STAGE,
+    FlowId,
+    FlowLimits,
+    FlowState,
+    NamedFlow,
+    parse_rate,
+    place_in_room,
+)
 from functions.ports.flows import FlowStore, NoRoom
 from functions.ports.ledger import Applied
 from testkit.builders import NOON, a_timer
@@ -115,6 +123,20 @@ def test_who_waits_is_found_by_tenant_and_then_by_time(flows: FlowStore):
     assert places(flows, after=found[0].place) == [waiting.place for waiting in found[1:]]
     assert places(flows, after="a$") == [found[2].place]
     assert places(flows, limit=1) == [found[0].place]
+
+
+def test_places_are_counted_behind_one_and_up_to_another(flows: FlowStore):
+    timers = [a_waiting_timer(tenant, due_at=NOON + n * SECOND) for tenant in "ab" for n in range(3)]
+    for timer in timers:
+        flows.wait(STRIPE, timer)
+    taken = places(flows)
+
+    assert flows.places(STRIPE, limit=6) == (taken, False)
+    assert flows.places(STRIPE, limit=5) == (taken[:5], True)
+    assert flows.places(STRIPE, after="b#", limit=9) == (taken[3:], False)
+    assert flows.places(STRIPE, after="a#", upto=taken[1], limit=9) == (taken[:2], False)
+    job = timers[4].job
+    assert place_in_room("b", scheduled_at=job.scheduled_at, identity=job.identity) == taken[4]
 
 
 def test_a_later_attempt_of_a_job_keeps_its_place(flows: FlowStore):

@@ -17,6 +17,7 @@ CALLS = {
     "Deleted",
     "FireCounts",
     "Fires",
+    "FlowForgotten",
     "JobPayload",
     "Matches",
     "Purge",

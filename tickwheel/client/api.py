@@ -33,6 +33,7 @@ from tickwheel.client.batches import (
 from tickwheel.client.breakers import Breaker
 from tickwheel.client.calls.call import listed
 from tickwheel.client.calls.dead_letters import DeadLetters
+from tickwheel.client.calls.flows import FlowCalls
 from tickwheel.client.calls.jobs import JobCalls, path_of
 from tickwheel.client.calls.operations import Operations
 from tickwheel.client.calls.schedules import Schedules
@@ -64,7 +65,7 @@ _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-
 _CONFLICT = 409  # with a Retry-After: not yet
 
 
-class Client(JobCalls):
+class Client(JobCalls, FlowCalls):
     """A client of one deployed scheduler. Use it as a context manager, or call `close`. Threads may share it.
 
     The endpoint is the argument, or `TICKWHEEL_ENDPOINT`, or the local cloud of this checkout. Requests are signed

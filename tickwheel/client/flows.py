@@ -3,8 +3,10 @@
 import re
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from datetime import datetime
 from typing import Any, Literal
 
+from tickwheel.client.answers import Answer
 from tickwheel.client.fields import choice_problems, count_problems, names_of, read_part, said, text_problems
 from tickwheel.errors import FieldProblem, InvalidJob
 
@@ -89,3 +91,33 @@ def _count(text: str) -> int:
     if not _COUNT.fullmatch(text):
         raise ValueError(f"{text!r} is not a whole number")
     return int(text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowLimits(Answer):
+    """The limits of a flow; None is not limited. tenant: whose it is, None for one of the stage. rate: such as `60/min`.
+
+    burst: calls that may start at once after a while of none. concurrency: calls that may run at the same time.
+    """
+
+    tenant: str | None
+    key: str
+    rate: str | None
+    burst: int | None
+    concurrency: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowFigures(FlowLimits):
+    """A flow and what goes on in it. is_set: the limits were set for it; else they are those of the job that goes next.
+
+    waiting: jobs that wait for it, of `waiting_tenants`; has_more: more than were counted. next_start_at: before which its rate lets
+    no call start, None without a rate. running: calls that run now, None without a concurrency.
+    """
+
+    is_set: bool
+    waiting: int
+    waiting_tenants: int
+    has_more: bool
+    next_start_at: datetime | None
+    running: int | None

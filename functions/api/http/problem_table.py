@@ -17,6 +17,7 @@ _PROBLEMS: dict[HTTPStatus, dict[type[Exception], tuple[str, str]]] = {
         errors.NotKept: ("not_kept", "This part of the job is not kept"),
         errors.ScheduleNotFound: ("schedule_not_found", "There is no such schedule"),
         errors.DeadLetterNotFound: ("dead_letter_not_found", "There is no such dead letter"),
+        errors.FlowNotFound: ("flow_not_found", "There is no such flow"),
         errors.OperationNotFound: ("operation_not_found", "There is no such operation"),
     },
     HTTPStatus.CONFLICT: {

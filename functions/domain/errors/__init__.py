@@ -17,6 +17,7 @@ TickwheelError
 ├── NotKept                 a part of a job is not kept, or not any more
 ├── ScheduleNotFound        a tenant has no such schedule
 ├── DeadLetterNotFound          there is no such dead letter (any more)
+├── FlowNotFound            a flow has no limits, and nothing has used it of late
 ├── OperationNotFound       a tenant has no such operation (any more)
 ├── TooManyOperations       a tenant has as many open operations as it may have
 ├── NotReplayable           a dead letter holds nothing that could be run again
@@ -58,6 +59,7 @@ from functions.domain.errors.general import Busy, InvalidInput, NewerVersion, Ti
 from functions.domain.errors.jobs import (
     AlreadySettled,
     DeadLetterNotFound,
+    FlowNotFound,
     InvalidDeadLetterId,
     InvalidJob,
     InvalidJobId,

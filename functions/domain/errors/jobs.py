@@ -154,6 +154,16 @@ class JobNotFailed(TickwheelError):
         )
 
 
+class FlowNotFound(TickwheelError):
+    """A flow has no limits, and nothing has used it of late. tenant: None for one of the stage."""
+
+    def __init__(self, key: str, *, tenant: str | None) -> None:
+        whose = f"tenant {tenant}" if tenant is not None else "the stage"
+        super().__init__(
+            f"{whose} has no flow {key} that has limits or was used of late: look at the list of its flows"
+        )
+
+
 class OperationNotFound(TickwheelError):
     """A tenant has no such operation, or it ended long ago."""
 

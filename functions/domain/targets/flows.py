@@ -8,7 +8,7 @@ in the order of its time within its tenant; tenants have turns by their weights,
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -16,9 +16,9 @@ from math import ceil
 from typing import Any
 
 from functions.domain import key_lengths
-from functions.domain.errors import InvalidJob
+from functions.domain.errors import InvalidJob, Undecodable
 from functions.domain.gcra import room_at, tolerance_of
-from functions.domain.instants import DAY, HOUR, MINUTE, SECOND
+from functions.domain.instants import DAY, HOUR, MINUTE, SECOND, to_ms
 
 MAX_FLOWS = 3
 """Flows that a job may name."""
@@ -125,6 +125,11 @@ class FlowId:
     owner: str
     key: str
 
+    @property
+    def tenant(self) -> str | None:
+        """Whose it is; None where it is the stage's."""
+        return None if self.owner == THE_STAGE else self.owner
+
     def __str__(self) -> str:
         return f"{self.owner}#{self.key}"
 
@@ -146,6 +151,41 @@ class FlowState:
     cursor: str = ""
     granted: int = 0
     busy_until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowFigures:
+    """What goes on in a flow. limits: in effect. is_set: they were set for it, and are not those that a job brought along.
+
+    waiting, tenants: how many wait in its room, and of how many tenants; has_more: there are more than were counted. next_start_at: before
+    which its rate starts nothing more, None without a rate. running: calls, None where it does not bound them.
+    """
+
+    limits: FlowLimits
+    is_set: bool
+    waiting: int
+    tenants: int
+    has_more: bool
+    next_start_at: datetime | None
+    running: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowWait:
+    """That a job waits in the room of a flow. before: jobs of its tenant that go first. starts_at: no sooner than then, None for not known."""
+
+    flow: FlowId
+    limits: FlowLimits
+    before: int
+    starts_at: datetime | None
+
+
+def parse_flow_id(text: str) -> FlowId:
+    """The flow that a row names. Raises Undecodable."""
+    owner, separator, key = text.partition("#")
+    if not separator or not KEY.fullmatch(key):
+        raise Undecodable("not the name of a flow")
+    return FlowId(owner, key)
 
 
 def parse_rate(text: str) -> Rate:
@@ -181,7 +221,7 @@ def starts(state: FlowState, limits: FlowLimits, *, now: datetime, until: dateti
     if limits.rate is None:
         return [now] * most
     interval, tolerance = limits.rate.interval, limits.tolerance
-    next_at = max(now, *(at for at in (state.next_at, state.planned_at) if at is not None), now)
+    next_at = _next_at(state, now=now)
     found: list[datetime] = []
     while len(found) < most and (start := max(now, next_at - tolerance)) <= until:
         found.append(start)
@@ -193,8 +233,18 @@ def planned(state: FlowState, limits: FlowLimits, *, now: datetime, count: int) 
     """The theoretical arrival time after so many more have left its room."""
     if limits.rate is None:
         return state.planned_at
-    next_at = max(now, *(at for at in (state.next_at, state.planned_at) if at is not None), now)
-    return next_at + count * limits.rate.interval
+    return _next_at(state, now=now) + count * limits.rate.interval
+
+
+def earliest_start(state: FlowState, limits: FlowLimits, *, now: datetime, behind: int = 0) -> datetime | None:
+    """Before which its rate starts nothing more that is behind so many others; None where it has no rate."""
+    if limits.rate is None:
+        return None
+    return max(now, _next_at(state, now=now) + behind * limits.rate.interval - limits.tolerance)
+
+
+def _next_at(state: FlowState, *, now: datetime) -> datetime:
+    return max(now, *(at for at in (state.next_at, state.planned_at) if at is not None), now)
 
 
 def has_room(state: FlowState, limits: FlowLimits, *, now: datetime) -> bool:
@@ -202,6 +252,16 @@ def has_room(state: FlowState, limits: FlowLimits, *, now: datetime) -> bool:
     if limits.rate is None or state.next_at is None:
         return True
     return room_at(state.next_at, now=now, interval=limits.rate.interval, tolerance=limits.tolerance) > 0
+
+
+def limits_named(flow: FlowId, flows: Iterable[NamedFlow], *, tenant: str) -> FlowLimits | None:
+    """What a job of a tenant says of the limits of one of its flows; None where it says nothing."""
+    return next((each.limits for each in flows if FlowId(each.owner_of(tenant), each.key) == flow), None)
+
+
+def place_in_room(tenant: str, *, scheduled_at: datetime, identity: str) -> str:
+    """Where a job waits in a room: by the time of the job, so that its next attempt goes before what came after it."""
+    return f"{tenant}#{to_ms(scheduled_at):013d}#{identity}"
 
 
 def write_limits(limits: FlowLimits) -> dict[str, Any]:
