@@ -352,7 +352,6 @@ STAGES = (
         allow_plain_http=True,
         emulated=True,
         operators=(ANYBODY,),
-        submission_queues={"acme": (ANYBODY,)},
     ),
     Stage(
         name="dev",
