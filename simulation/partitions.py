@@ -169,21 +169,28 @@ class SpreadTable:
         self._limits = limits
         self._share = sample.share
         self._partitions = room.partitions
+        # The shards that a sampled one stands for tick with it, in its part of the time in which all do.
+        self._apart = max(1, round(limits.tick_jitter / len(sample.sampled))) if sample.share < 1 else 1
         self.reads, self.writes = _uses(limits, room)
 
-    def take(self, *, at: float, units: float, is_read: bool) -> bool:
-        """Whether the table grants so many units in that second."""
+    def take(self, *, at: float, units: float, is_read: bool, is_ticked: bool = False) -> bool:
+        """Whether the table grants so many units in that second.
+
+        is_ticked: a scanner asks. Those of the other shards ask the same when they tick.
+        """
         use = self.reads if is_read else self.writes
         most = self._limits.partition_read_units if is_read else self._limits.partition_write_units
-        asked = use.units[int(at)] + units / self._share
-        if asked / self._partitions > most:
+        seconds = range(int(at), int(at) + (self._apart if is_ticked else 1))
+        each = units / self._share / len(seconds)
+        if (use.units[int(at)] + each) / self._partitions > most:
             use.throttled += 1
             return False
-        if not use.is_within_quota(int(at), units / self._share):
+        if not use.is_within_quota(int(at), each):
             return False
-        use.add(int(at), units / self._share)
-        use.note(int(at), units / self._share)
-        use.peak = max(use.peak, self._fullest(asked))
+        for second in seconds:
+            use.add(second, each)
+            use.note(second, each)
+            use.peak = max(use.peak, self._fullest(use.units[second]))
         return True
 
     def _fullest(self, units: float) -> float:
