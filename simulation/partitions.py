@@ -99,7 +99,7 @@ class ShardedTable:
         self._limits = limits
         self._sample = sample
         self._partitions = room.partitions
-        self._weights: dict[tuple[int, int], dict[int, tuple[Loads, float]]] = {}
+        self._weights: dict[tuple[int, int, bool], dict[int, tuple[Loads, float]]] = {}
         self._loads: dict[tuple[bool, int], Loads] = {}
         self.reads, self.writes = _uses(limits, room)
 
@@ -119,8 +119,8 @@ class ShardedTable:
             return False
         if not use.is_within_quota(int(at), units):
             return False
-        for offset, (weights, keys) in self._weights_of(bucket, shard).items():
-            second = int(at) + (offset if is_ticked else 0)
+        for offset, (weights, keys) in self._weights_of(bucket, shard, is_ticked=is_ticked).items():
+            second = int(at) + offset
             later = self._load_at(second, is_read=is_read)
             later += weights * units
             use.peak = max(use.peak, float(later.max()))
@@ -141,17 +141,17 @@ class ShardedTable:
                 del self._loads[next(iter(self._loads))]
         return load
 
-    def _weights_of(self, bucket: int, shard: int) -> dict[int, tuple[Loads, float]]:
+    def _weights_of(self, bucket: int, shard: int, *, is_ticked: bool) -> dict[int, tuple[Loads, float]]:
         """How often each partition is hit, and how many keys are, by how many seconds later than the sampled one they are."""
-        found = self._weights.get((bucket, shard))
+        found = self._weights.get((bucket, shard, is_ticked))
         if found is None:
             hits: dict[int, Loads] = {}
             for other in self._sample.stands_for(shard):
-                offset = 0 if other == shard else other % int(self._limits.tick_jitter)
+                offset = 0 if other == shard or not is_ticked else other % int(self._limits.tick_jitter)
                 weights = hits.setdefault(offset, np.zeros(self._partitions))
                 weights[self.partition_of(bucket, other)] += 1
             found = {offset: (weights, float(weights.sum())) for offset, weights in hits.items()}
-            self._weights[bucket, shard] = found
+            self._weights[bucket, shard, is_ticked] = found
         return found
 
 
