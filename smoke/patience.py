@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from smoke.check import Check, Phase
 from smoke.executions import lags_of
-from smoke.faults import Wrong
+from smoke.faults import NotPossible, Wrong
 from smoke.ground import ECHO, Ground
+from testkit.releases import check_out
 from tickwheel.client.jobs import NewJob
-from tickwheel.local.checkout import find_checkout
+from tickwheel.local.checkout import Checkout, find_checkout
 
 _IDLE_MINUTES = 20
 _MOST_COLD_LAG = 6.0
@@ -52,8 +56,44 @@ def redeployed(ground: Ground) -> str:
     return f"a job of {_FAR} before fired on the scheduler that was deployed again"
 
 
-def _cdk(ground: Ground, arguments: Sequence[str]) -> None:
-    checkout = find_checkout()
+def rolled_back(ground: Ground) -> str:
+    """The release before is deployed over this one, and this one over that: what waits meanwhile fires, whoever wrote it."""
+    with _release_before(ground) as before:
+        run_at = datetime.now(UTC) + _FAR
+        jobs = ground.submit(NewJob(ECHO, tenant=ground.tenant(), run_at=run_at))
+        scheduler = ["deploy", f"{ground.stage.name}/Scheduler", "--exclusively", "--require-approval", "never"]
+        ground.at_the_end("this release", lambda: _cdk(ground, scheduler))
+        _cdk(ground, scheduler, of=before)
+        jobs += ground.submit(NewJob(ECHO, tenant=ground.tenant(), run_at=run_at))
+        ground.await_ends(ground.submit(NewJob(ECHO, tenant=ground.tenant())), within=60)
+        _cdk(ground, scheduler)
+    left = (run_at - datetime.now(UTC)).total_seconds()
+    if left < 0:
+        raise Wrong(f"deployed again {-left:.0f} s after its time", expected=f"within {_FAR}")
+    ground.await_ends(jobs, within=120)
+    return (
+        f"a job of this release and one of {ground.previous_release[:12]}, both far, fired after the way back and forth"
+    )
+
+
+@contextmanager
+def _release_before(ground: Ground) -> Iterator[Checkout]:
+    """A checkout of it, which knows this stage; NotPossible says why there is none."""
+    with tempfile.TemporaryDirectory(prefix="tickwheel-") as folder:
+        before = Checkout(Path(folder))
+        if why_not := check_out(ground.previous_release, before.root, ours=find_checkout()):
+            raise NotPossible(f"{why_not}: fetch it, or name another with --previous")
+        try:
+            _cdk(ground, ["list"], of=before)
+        except Wrong as error:
+            raise NotPossible(
+                f"{ground.previous_release[:12]} cannot deploy {ground.stage.name}: {error.seen}"
+            ) from None
+        yield before
+
+
+def _cdk(ground: Ground, arguments: Sequence[str], *, of: Checkout | None = None) -> None:
+    checkout = of or find_checkout()
     command = [str(checkout.cdk), *arguments, "--context", f"stage={ground.stage.name}", "--no-notices"]
     environment = {**os.environ, "PATH": checkout.search_path}
     done = subprocess.run(  # noqa: S603
@@ -78,6 +118,15 @@ CHECKS = (
         seconds=_IDLE_MINUTES * 60 + 80,
         jobs=1,
         needs_aws="the local cloud never ends a worker that is idle",
+    ),
+    Check(
+        name="roll back",
+        proves="far jobs survive the way to the release before and back",
+        run=rolled_back,
+        phase=Phase.LONG,
+        seconds=_FAR.total_seconds() + _MOST_DEPLOYMENT_SECONDS,
+        jobs=3,
+        needs_aws="tests/e2e does it on a local cloud of its own",
     ),
     Check(
         name="redeploy",
