@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from smoke.check import Check, Phase
@@ -16,7 +17,7 @@ from smoke.executions import lags_of
 from smoke.faults import NotPossible, Wrong
 from smoke.ground import ECHO, Ground
 from testkit.releases import check_out
-from tickwheel.client.jobs import NewJob
+from tickwheel.client.jobs import NewJob, Submitted
 from tickwheel.local.checkout import Checkout, find_checkout
 
 _IDLE_MINUTES = 20
@@ -27,6 +28,14 @@ _MOST_DEPLOYMENT_SECONDS = 1_200
 _FAR = timedelta(minutes=40)
 
 
+@partial(
+    Check,
+    name="lag, idle",
+    phase=Phase.LONG,
+    seconds=_IDLE_MINUTES * 60 + 80,
+    jobs=1,
+    needs_aws="the local cloud never ends a worker that is idle",
+)
 def idle(ground: Ground) -> str:
     """After twenty minutes without a job, the first one finds no warm worker, and is late by a cold start."""
     time.sleep(_IDLE_MINUTES * 60)
@@ -39,6 +48,14 @@ def idle(ground: Ground) -> str:
     return f"{lag:.2f} s late after {_IDLE_MINUTES} idle minutes"
 
 
+@partial(
+    Check,
+    name="redeploy",
+    phase=Phase.LONG,
+    seconds=_FAR.total_seconds() + _MOST_DEPLOYMENT_SECONDS,
+    jobs=1,
+    needs_aws="tests/e2e does it on a local cloud of its own",
+)
 def redeployed(ground: Ground) -> str:
     """A far job from before fires, although its scheduler was deployed over, destroyed and deployed again."""
     run_at = datetime.now(UTC) + _FAR
@@ -49,13 +66,18 @@ def redeployed(ground: Ground) -> str:
     _cdk(ground, ["destroy", f"{name}/Scheduler", "--force"])
     _cdk(ground, deploy)
     ground.connect()  # the API has another address
-    left = (run_at - datetime.now(UTC)).total_seconds()
-    if left < 0:
-        raise Wrong(f"deployed again {-left:.0f} s after its time", expected=f"within {_FAR}")
-    ground.await_ends(jobs, within=120)
+    _fire(ground, jobs, at=run_at)
     return f"a job of {_FAR} before fired on the scheduler that was deployed again"
 
 
+@partial(
+    Check,
+    name="roll back",
+    phase=Phase.LONG,
+    seconds=_FAR.total_seconds() + _MOST_DEPLOYMENT_SECONDS,
+    jobs=3,
+    needs_aws="tests/e2e does it on a local cloud of its own",
+)
 def rolled_back(ground: Ground) -> str:
     """The release before is deployed over this one, and this one over that: what waits meanwhile fires, whoever wrote it."""
     with _release_before(ground) as before:
@@ -67,10 +89,7 @@ def rolled_back(ground: Ground) -> str:
         jobs += ground.submit(NewJob(ECHO, tenant=ground.tenant(), run_at=run_at))
         ground.await_ends(ground.submit(NewJob(ECHO, tenant=ground.tenant())), within=60)
         _cdk(ground, scheduler)
-    left = (run_at - datetime.now(UTC)).total_seconds()
-    if left < 0:
-        raise Wrong(f"deployed again {-left:.0f} s after its time", expected=f"within {_FAR}")
-    ground.await_ends(jobs, within=120)
+    _fire(ground, jobs, at=run_at)
     return (
         f"a job of this release and one of {ground.previous_release[:12]}, both far, fired after the way back and forth"
     )
@@ -92,6 +111,14 @@ def _release_before(ground: Ground) -> Iterator[Checkout]:
         yield before
 
 
+def _fire(ground: Ground, jobs: Sequence[Submitted], *, at: datetime) -> None:
+    """They were to wait for longer than it took to deploy."""
+    left = (at - datetime.now(UTC)).total_seconds()
+    if left < 0:
+        raise Wrong(f"deployed again {-left:.0f} s after its time", expected=f"within {_FAR}")
+    ground.await_ends(jobs, within=120)
+
+
 def _cdk(ground: Ground, arguments: Sequence[str], *, of: Checkout | None = None) -> None:
     checkout = of or find_checkout()
     command = [str(checkout.cdk), *arguments, "--context", f"stage={ground.stage.name}", "--no-notices"]
@@ -109,32 +136,4 @@ def _cdk(ground: Ground, arguments: Sequence[str], *, of: Checkout | None = None
         raise Wrong(f"`cdk {arguments[0]}`: {done.stderr[-400:]}", expected="it succeeds")
 
 
-CHECKS = (
-    Check(
-        name="lag, idle",
-        proves="after twenty idle minutes a job is late by a cold start",
-        run=idle,
-        phase=Phase.LONG,
-        seconds=_IDLE_MINUTES * 60 + 80,
-        jobs=1,
-        needs_aws="the local cloud never ends a worker that is idle",
-    ),
-    Check(
-        name="roll back",
-        proves="far jobs survive the way to the release before and back",
-        run=rolled_back,
-        phase=Phase.LONG,
-        seconds=_FAR.total_seconds() + _MOST_DEPLOYMENT_SECONDS,
-        jobs=3,
-        needs_aws="tests/e2e does it on a local cloud of its own",
-    ),
-    Check(
-        name="redeploy",
-        proves="a far job survives its scheduler",
-        run=redeployed,
-        phase=Phase.LONG,
-        seconds=_FAR.total_seconds() + _MOST_DEPLOYMENT_SECONDS,
-        jobs=1,
-        needs_aws="tests/e2e does it on a local cloud of its own",
-    ),
-)
+CHECKS = (idle, rolled_back, redeployed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from smoke.check import Check, Phase
 from smoke.executions import ENDS
@@ -25,6 +26,7 @@ _FOREIGN = "?"
 """Whose dead letters are those of messages that Tickwheel did not write."""
 
 
+@partial(Check, name="timeout", phase=Phase.JOBS, seconds=100, jobs=2, worker_seconds=12, is_quick=True)
 def outlived_timeout(ground: Ground) -> str:
     """A handler that does not come back in time has failed, and its worker goes on."""
     tenant = ground.tenant()
@@ -39,6 +41,7 @@ def outlived_timeout(ground: Ground) -> str:
     return f"failed after 2 s of 6: {error}; the next job succeeded"
 
 
+@partial(Check, name="foreign message", phase=Phase.JOBS, seconds=100, jobs=1, is_quick=True)
 def foreign_message(ground: Ground) -> str:
     """A message that somebody else put on a ready queue is a dead letter, with its text."""
     text = f"smoke {ground.run}: not a job"
@@ -55,6 +58,7 @@ def foreign_message(ground: Ground) -> str:
     return f"a dead letter of class {found.error_class}, purged"
 
 
+@partial(Check, name="cancel", phase=Phase.JOBS, seconds=90, jobs=3, is_quick=True)
 def cancels(ground: Ground) -> str:
     """An acknowledged cancel holds, in both rings."""
     tenant = ground.tenant()
@@ -71,6 +75,7 @@ def cancels(ground: Ground) -> str:
     return "cancelled in both rings; the near one had not run when its time had passed"
 
 
+@partial(Check, name="replay", phase=Phase.JOBS, seconds=160, jobs=3, is_quick=True)
 def replay(ground: Ground) -> str:
     """A dead letter is replayed, with another budget of attempts."""
     tenant = ground.tenant()
@@ -85,6 +90,7 @@ def replay(ground: Ground) -> str:
     return f"{answer.outcome}, attempt {answer.attempt} succeeded"
 
 
+@partial(Check, name="pause", phase=Phase.JOBS, seconds=_TICK_SECONDS + 270, is_far=True, jobs=3)
 def pause(ground: Ground) -> str:
     """A tenant that is paused has nothing run, and everything after it is resumed."""
     tenant = ground.tenant("pause")
@@ -103,6 +109,14 @@ def pause(ground: Ground) -> str:
     return f"{seen} while paused, succeeded after it was resumed"
 
 
+@partial(
+    Check,
+    name="throttled",
+    phase=Phase.LONG,
+    seconds=1_900,
+    jobs=30,
+    needs_aws="the local cloud does not count what it throttles as received",
+)
 def throttled(ground: Ground) -> str:
     """With no worker at all for ten minutes, jobs are late: none is buried, and all run afterwards."""
     worker, client, minutes = ground.function("Worker"), ground.aws("lambda"), 10
@@ -145,52 +159,4 @@ def throttled(ground: Ground) -> str:
     return f"{len(submitted)} jobs ran after {minutes} minutes without a worker; none was buried"
 
 
-CHECKS = (
-    Check(
-        name="timeout",
-        proves="a handler that outlives its timeout has failed",
-        run=outlived_timeout,
-        phase=Phase.JOBS,
-        seconds=100,
-        jobs=2,
-        worker_seconds=12,
-        is_quick=True,
-    ),
-    Check(
-        name="foreign message",
-        proves="a message of somebody else is a dead letter",
-        run=foreign_message,
-        phase=Phase.JOBS,
-        seconds=100,
-        jobs=1,
-        is_quick=True,
-    ),
-    Check(name="cancel", proves="a cancel holds", run=cancels, phase=Phase.JOBS, seconds=90, jobs=3, is_quick=True),
-    Check(
-        name="replay",
-        proves="a dead letter is replayed",
-        run=replay,
-        phase=Phase.JOBS,
-        seconds=160,
-        jobs=3,
-        is_quick=True,
-    ),
-    Check(
-        name="pause",
-        proves="a paused tenant's jobs wait",
-        run=pause,
-        phase=Phase.JOBS,
-        seconds=_TICK_SECONDS + 270,
-        is_far=True,
-        jobs=3,
-    ),
-    Check(
-        name="throttled",
-        proves="ten minutes without a worker bury no job",
-        run=throttled,
-        phase=Phase.LONG,
-        seconds=1_900,
-        jobs=30,
-        needs_aws="the local cloud does not count what it throttles as received",
-    ),
-)
+CHECKS = (outlived_timeout, foreign_message, cancels, replay, pause, throttled)
