@@ -11,10 +11,13 @@ from typing import Any
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from infra.capacity import CONCURRENCY, Quota
+from infra.capacity import CONCURRENCY, UNRESERVED, Quota
 
 BOOTSTRAP = "/cdk-bootstrap/hnb659fds/version"
 """Where `cdk bootstrap` keeps its version: https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-env.html"""
+
+_OF_LAMBDA = {CONCURRENCY: "ConcurrentExecutions", UNRESERVED: "UnreservedConcurrentExecutions"}
+"""https://docs.aws.amazon.com/lambda/latest/api/API_AccountLimit.html"""
 
 _SCHEDULER = re.compile(r"Tickwheel-([a-z0-9]+)-Scheduler")
 
@@ -83,15 +86,17 @@ class Account:
         try:
             # Lambda says itself what a new account was lowered to.
             return Value(
-                self._concurrency() if quota is CONCURRENCY else self._service_quota(quota.service, quota.code)
+                self._of_lambda(_OF_LAMBDA[quota])
+                if quota in _OF_LAMBDA
+                else self._service_quota(quota.service, quota.code)
             )
         except ClientError as error:
             return Value(default, f"asking was refused with {error.response['Error']['Code']}")
         except BotoCoreError as error:
             return Value(default, str(error))
 
-    def _concurrency(self) -> float:
-        return self._client("lambda").get_account_settings()["AccountLimit"]["ConcurrentExecutions"]
+    def _of_lambda(self, limit: str) -> float:
+        return self._client("lambda").get_account_settings()["AccountLimit"][limit]
 
     def _service_quota(self, service: str, code: str) -> float:
         quotas = self._client("service-quotas")

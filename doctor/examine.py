@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from doctor.account import Account, Caller, Unknown
 from doctor.check import Check, Diagnosis, Level
-from infra.capacity import Need, needed_quotas
+from infra.capacity import CONCURRENCY, UNRESERVED, Need, needed_quotas
 from infra.stage import Stage
 
 OLDEST_BOOTSTRAP = 6
@@ -82,27 +82,32 @@ def _quota(account: Account, caller: Caller, need: Need) -> Check:
     quota = need.quota
     found = account.value_of(quota, region=caller.region)
     origin = f" (AWS's default, assumed: {found.assumed})" if found.assumed else ""
-    is_enough = found.value >= need.least
+    lacking = need.least - found.value
+    is_enough = lacking <= 0
     too_little = Level.REFUSED if need.is_deployed and not found.assumed else Level.WARNING
     return Check(
         name=quota.name,
         level=Level.OK if is_enough else too_little,
         seen=f"{_number(found.value)}{origin}",
         needed=f"{_number(need.least)} ({need.because})",
-        command="" if is_enough else _request(need),
+        command="" if is_enough else _request(account, caller, need, lacking=lacking),
         page=quota.page,
     )
 
 
-def _request(need: Need) -> str:
-    quota = need.quota
+def _request(account: Account, caller: Caller, need: Need, *, lacking: float) -> str:
+    quota, wanted = need.quota, need.least
+    if quota is UNRESERVED:
+        # What is asked for is the whole, of which others have reserved the rest.
+        wanted = account.value_of(CONCURRENCY, region=caller.region).value + lacking
     if quota.code is None:
         return f"ask AWS Support for more: {quota.page}"
     if not quota.is_adjustable:
         return f"AWS raises it with the requests a second: {quota.page}"
+    instead = f"{need.instead}, or ask for more: " if need.instead else ""
     return (
-        f"aws service-quotas request-service-quota-increase --service-code {quota.service} --quota-code {quota.code} "
-        f"--desired-value {max(quota.default, need.least):.0f}"
+        f"{instead}aws service-quotas request-service-quota-increase --service-code {quota.service} --quota-code {quota.code} "
+        f"--desired-value {max(quota.default, wanted):.0f}"
     )
 
 

@@ -50,6 +50,13 @@ CONCURRENCY = Quota(
     default=1_000,  # a new account may have 10
     page=f"{_DOCS}/lambda/latest/dg/gettingstarted-limits.html",
 )
+UNRESERVED = Quota(
+    name="Lambda, concurrent invocations that no function has reserved",
+    service="lambda",
+    code="L-B99A9384",  # what is reserved is a part of the same
+    default=1_000,
+    page=f"{_DOCS}/lambda/latest/dg/provisioned-concurrency.html",
+)
 TABLE_WRITES = Quota(
     name="DynamoDB, write units a second and table",
     service="dynamodb",
@@ -115,6 +122,11 @@ STREAM_BYTES = Quota(
 
 QUOTAS = (CONCURRENCY, TABLE_WRITES, TABLE_READS, REQUESTS, BURST, IN_FLIGHT, RULES, STREAM_REQUESTS, STREAM_BYTES)
 
+LEFT_UNRESERVED = 100
+"""Concurrent invocations that AWS leaves to functions without any of their own, so that the others have the rest:
+https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html. An account of 10 must leave all of them, and is refused
+provisioned concurrency: https://github.com/anomalyco/sst/issues/5829."""
+
 PARTITION_WRITES = 1_000
 """Write units a second of one partition: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html"""
 
@@ -142,12 +154,16 @@ more today, as the stage `scale` has them."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """least: of the quota. because: what it is made of, for people. is_deployed: less than it stops a deployment."""
+    """least: of the quota. because: what it is made of, for people. is_deployed: less than it stops a deployment.
+
+    instead: what makes the stage need less.
+    """
 
     quota: Quota
     least: float
     because: str
     is_deployed: bool = False
+    instead: str = ""
 
 
 def needed_quotas(stage: Stage, *, executions: float | None = None) -> Sequence[Need]:
@@ -166,11 +182,28 @@ def _of_settings(stage: Stage) -> Sequence[Need]:
             least=stage.concurrency,
             because=f"{workers:,} workers, {shards} scanners, {consumers} for dead letters",
         ),
+        *_of_ready_workers(stage),
         *_of_tables(stage),
         Need(quota=REQUESTS, least=REQUESTS_OF_A_STAGE, because="10,000 jobs, 500 a request"),
         Need(quota=BURST, least=REQUESTS_OF_A_STAGE, because="those of one second at once"),
         Need(quota=IN_FLIGHT, least=most * BATCH_SIZE, because=f"{most} workers with {BATCH_SIZE} messages each"),
         Need(quota=RULES, least=_rules(shards), because=f"{TARGETS_PER_RULE} shards a rule, and {OTHER_RULES} others"),
+    )
+
+
+def _of_ready_workers(stage: Stage) -> Sequence[Need]:
+    ready = stage.ready_critical
+    if not ready:
+        return ()
+    because = f"ready_critical is {ready}, and AWS leaves {LEFT_UNRESERVED} to all functions"
+    return (
+        Need(
+            quota=UNRESERVED,
+            least=ready + LEFT_UNRESERVED,
+            because=because,
+            is_deployed=True,
+            instead="set ready_critical of the stage to 0",
+        ),
     )
 
 

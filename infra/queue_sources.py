@@ -9,12 +9,21 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from functions.domain.far_ring.warming import most_messages
 from infra.acknowledge import acknowledge
 from infra.package import Function
-from infra.stage import PRIORITIES
-from infra.throughput import Pollers
+from infra.stage import PRIORITIES, Stage
+from infra.throughput import SOURCE_MOST, Pollers
 
 BATCH_SIZE = 10
+
+
+def warm_messages(stage: Stage) -> tuple[int, ...]:
+    """How many messages without a job a shard may have on their way to each class before herds; none if it sends none."""
+    if not stage.warm_herds:
+        return ()
+    shards = stage.wheel.scan_shards
+    return tuple(most_messages(SOURCE_MOST if most is None else most, shards=shards) for most in stage.workers)
 
 
 def consume(

@@ -7,6 +7,7 @@ import json
 from constructs import Construct
 
 from infra.package import Deployment, Function
+from infra.queue_sources import warm_messages
 from infra.ticks import MAX_AGE, MinuteTicks
 
 
@@ -25,7 +26,7 @@ class Scanner(Construct):
             max_event_age=MAX_AGE,
             environment={
                 "READY_CAPACITY": str(deployment.stage.ready_capacity),
-                "WARM_MESSAGES": json.dumps(deployment.stage.warm_messages),
+                "WARM_MESSAGES": json.dumps(warm_messages(deployment.stage)),
             },
         )
         self.function.grant_tables("timers", "Query", "PutItem", "BatchWriteItem")

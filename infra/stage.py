@@ -12,7 +12,6 @@ from aws_cdk.aws_logs import RetentionDays
 
 from functions.adapters.dynamodb.tables import ALL_TABLES
 from functions.domain.errors import InvalidInput, InvalidPattern
-from functions.domain.far_ring.warming import most_messages
 from functions.domain.jobs.claims import LEASE_MARGIN
 from functions.domain.jobs.job import Priority
 from functions.domain.targets.addresses import parse_networks
@@ -23,7 +22,7 @@ from functions.domain.wheel import MAX_WAIT, Wheel
 from infra.objective import Objective
 from infra.stage_parts import FunctionSize, InvalidStage, Jwt, in_seconds
 from infra.submission_rules import check_queues
-from infra.throughput import MAX_CONCURRENCY, SOURCE_MOST, Pollers, WarmThroughput, check_ready, check_workers
+from infra.throughput import MAX_CONCURRENCY, Pollers, WarmThroughput, check_ready, check_workers
 
 PRIORITIES = tuple(priority.name.lower() for priority in Priority)
 """The names of the classes 0 to 3; everything that exists once per class is in this order."""
@@ -185,16 +184,6 @@ class Stage:
         return tuple(
             pollers.concurrency if pollers else limit
             for pollers, limit in zip(self.pollers, self.max_concurrency, strict=True)
-        )
-
-    @property
-    def warm_messages(self) -> tuple[int, ...]:
-        """How many messages without a job a shard may have on their way to each class, before herds; none if it sends none."""
-        if not self.warm_herds:
-            return ()
-        return tuple(
-            most_messages(SOURCE_MOST if workers is None else workers, shards=self.wheel.scan_shards)
-            for workers in self.workers
         )
 
     @property

@@ -25,6 +25,7 @@ from functions.sweeper.sweep import SETTLING, Sweeper
 from functions.worker.execute import Worker
 from functions.worker.message import Message
 from functions.worker.parts import PARTS as WORKER_PARTS
+from infra.queue_sources import warm_messages
 from simulation.calls import Calls
 from simulation.limits import Limits
 from simulation.network import Line, Tables
@@ -292,7 +293,7 @@ class ScannerEnvironment:
         self._time_limit = around.size.stage.scanner.timeout
         container = self._container = container_of(around, clock, line)
         self._line, self._counts = line, around.counts
-        warmer = container.build(Warmer, most=dict(zip(Priority, around.size.stage.warm_messages, strict=False)))
+        warmer = container.build(Warmer, most=dict(zip(Priority, warm_messages(around.size.stage), strict=False)))
         promoter = container.build(Promoter, warmer=warmer)
         self._scanner = container.build(Scanner, fair_scan=container.build(FairScan, promoter=promoter))
 

@@ -34,6 +34,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--quick", action="store_true", help="only the short list, which takes a minute or two")
     parser.add_argument("--long", action="store_true", help="also what takes long: see --list")
     parser.add_argument("--only", action="append", metavar="NAME", help="only this check, long or not; may be repeated")
+    parser.add_argument(
+        "--previous", metavar="REVISION", help="what `roll back` deploys in between: the release before"
+    )
     parser.add_argument("--list", action="store_true", help="list the checks and what they prove, and run none")
     asked = parser.parse_args(arguments)
     try:
@@ -47,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
                 f"{check.name:<26}{'long  ' if check.is_long else 'quick ' if check.is_quick else '      '}{check.proves}"
             )
         return 0
-    return _run(stage, checks)
+    return _run(stage, checks, previous=asked.previous)
 
 
 def chosen(*, quick: bool = False, long: bool = False, only: Sequence[str] = ()) -> list[Check]:
@@ -70,10 +73,10 @@ def announcement(checks: Sequence[Check], stage: Stage) -> str:
     )
 
 
-def _run(stage: Stage, checks: Sequence[Check]) -> int:
+def _run(stage: Stage, checks: Sequence[Check], *, previous: str | None) -> int:
     print(announcement(checks, stage), flush=True)
     try:
-        ground = Ground(stage, _local() if stage.emulated else None)
+        ground = Ground(stage, _local() if stage.emulated else None, previous=previous)
     except (BotoCoreError, ClientError, TickwheelError) as error:
         print(
             f"stage {stage.name} was not found: {error}\nIs it deployed here? `make deploy STAGE={stage.name}`",

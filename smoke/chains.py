@@ -6,6 +6,7 @@ https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from functions.domain.targets.targets import parse_target
 from smoke.check import Check, Phase
@@ -29,7 +30,11 @@ def handler(event, context):
         raise RuntimeError("it was asked to fail")
 """
 
+_CROWD_SECONDS = 3 * CROWD * _SLOW_SECONDS
+_COMPANY = _COMPANY_SECONDS * _COMPANY_A_SECOND + _FRESH
 
+
+@partial(Check, name="chain of fires", phase=Phase.JOBS, seconds=170, jobs=2 * FIRES)
 def fires(ground: Ground) -> str:
     """A schedule fires again and again, each time a second after its run has ended."""
     tenant = ground.tenant("fires")
@@ -49,6 +54,7 @@ def fires(ground: Ground) -> str:
     return f"{seen.fires} fires, each with one attempt"
 
 
+@partial(Check, name="chain of retries", phase=Phase.JOBS, seconds=320, jobs=FAILS + 1 + _COMPANY)
 def retries(ground: Ground) -> str:
     """A job fails twenty times, a second apart, and succeeds; fresh jobs beside it are not stopped with it."""
     called = Called(TRIAL, {"succeeds_at": FAILS + 1})
@@ -62,8 +68,9 @@ def retries(ground: Ground) -> str:
     return f"succeeded with attempt {attempt}; {len(fresh)} fresh jobs among them succeeded"
 
 
+@partial(Check, name="chain of retries, Lambda", phase=Phase.JOBS, seconds=450, jobs=ATTEMPTS + _COMPANY)
 def lambda_retries(ground: Ground) -> str:
-    """The same of a job for a Lambda function, which is in the chain itself."""
+    """A job for a Lambda function, which is in the chain itself, fails and succeeds like that of a handler."""
     name = f"smoke-{ground.run}"
     caller = ground.aws("sts").get_caller_identity()
     partition = caller["Arn"].split(":")[1]
@@ -88,6 +95,14 @@ def lambda_retries(ground: Ground) -> str:
     return f"failed for good with attempt {attempt}, as it was asked to; {len(fresh)} fresh jobs among them succeeded"
 
 
+@partial(
+    Check,
+    name="crowd",
+    phase=Phase.LOAD,
+    seconds=_CROWD_SECONDS + 60,
+    jobs=CROWD,
+    worker_seconds=CROWD * _SLOW_SECONDS * 10,
+)
 def crowd(ground: Ground) -> str:
     """Jobs of a tenant with one permit wait for each other, and all of them run."""
     jobs = begin_crowd(ground.client, Called(TRIAL, {"seconds": _SLOW_SECONDS}), tenant=ground.tenant("crowd"))
@@ -113,41 +128,4 @@ def _keep_company(ground: Ground, tenant: str, called: Called) -> list[Submitted
     return ground.submit(*fresh[:_FRESH])
 
 
-_CROWD_SECONDS = 3 * CROWD * _SLOW_SECONDS
-_COMPANY = _COMPANY_SECONDS * _COMPANY_A_SECOND + _FRESH
-
-CHECKS = (
-    Check(
-        name="chain of fires",
-        proves=f"{FIRES} fires from end to start are no loop",
-        run=fires,
-        phase=Phase.JOBS,
-        seconds=170,
-        jobs=2 * FIRES,
-    ),
-    Check(
-        name="chain of retries",
-        proves=f"{FAILS} failures a second apart are no loop",
-        run=retries,
-        phase=Phase.JOBS,
-        seconds=320,
-        jobs=FAILS + 1 + _COMPANY,
-    ),
-    Check(
-        name="chain of retries, Lambda",
-        proves=f"{ATTEMPTS} failures of a function are no loop",
-        run=lambda_retries,
-        phase=Phase.JOBS,
-        seconds=450,
-        jobs=ATTEMPTS + _COMPANY,
-    ),
-    Check(
-        name="crowd",
-        proves=f"{CROWD} jobs with one permit are no loop",
-        run=crowd,
-        phase=Phase.LOAD,
-        seconds=_CROWD_SECONDS + 60,
-        jobs=CROWD,
-        worker_seconds=CROWD * _SLOW_SECONDS * 10,
-    ),
-)
+CHECKS = (fires, retries, lambda_retries, crowd)

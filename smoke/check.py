@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass
 from enum import IntEnum, StrEnum
 from typing import Any
 
@@ -30,17 +30,18 @@ class Outcome(StrEnum):
     NOT_POSSIBLE = "not possible here"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Check:
-    """run: returns the value that was seen, or raises Wrong or NotPossible. proves: in a sentence.
+    """A function with what it needs: `@partial(Check, name=…)`. Its docstring begins with a sentence that says what it proves.
 
+    run: returns the value that was seen, or raises Wrong or NotPossible.
     seconds: its longest duration, and is_far: beside the time until the next bucket that is still closed. jobs, worker_seconds: that it
     makes a stage run at most. usd: what it costs beside those. is_quick: of the short list. needs_aws: why it says nothing on a local cloud.
     """
 
-    name: str
-    proves: str
     run: Callable[[Ground], str]
+    _: KW_ONLY
+    name: str
     phase: Phase
     seconds: float = 60
     is_far: bool = False
@@ -49,6 +50,15 @@ class Check:
     usd: float = 0
     is_quick: bool = False
     needs_aws: str = ""
+
+    def __call__(self, ground: Ground) -> str:
+        """Run it."""
+        return self.run(ground)
+
+    @property
+    def proves(self) -> str:
+        """In a sentence."""
+        return (self.run.__doc__ or "").partition("\n")[0]
 
     @property
     def is_long(self) -> bool:

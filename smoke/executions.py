@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import get_args
 
 from smoke.check import Check, Phase
@@ -25,16 +26,28 @@ _MOST_LAG = 2.5
 _MOST_EXACT_LAG = 0.5
 
 
+@partial(Check, name="near ring", phase=Phase.JOBS, seconds=130, jobs=12, is_quick=True)
 def near(ground: Ground) -> str:
     """A job of each class and delivery, due in seconds, is run."""
     return _each_runs(ground, "near", datetime.now(UTC) + timedelta(seconds=3), within=60)
 
 
+@partial(Check, name="far ring", phase=Phase.JOBS, seconds=130, is_far=True, jobs=12)
 def far(ground: Ground) -> str:
-    """The same by the far ring: written, promoted a tick later, and run."""
+    """A job of each class and delivery by the far ring is written, promoted a tick later, and run."""
     return _each_runs(ground, "far", ground.next_far(), within=60)
 
 
+@partial(
+    Check,
+    name="lag, warm",
+    phase=Phase.JOBS,
+    seconds=100,
+    jobs=2 * _SAMPLES + 1,
+    worker_seconds=4 * _SAMPLES,
+    is_quick=True,
+    needs_aws="its lag is that of the machine, whose few cores run everything: see `make bench`",
+)
 def lag(ground: Ground) -> str:
     """Jobs of a warm stage begin within the objective, `exact` ones to a fraction of a second."""
     tenant = ground.tenant()
@@ -98,34 +111,4 @@ def _each_runs(ground: Ground, ring: str, due_at: datetime, *, within: float) ->
     return f"{len(submitted)} jobs by the {ring} ring: {len(PRIORITIES)} classes, {len(DELIVERIES)} deliveries"
 
 
-CHECKS = (
-    Check(
-        name="near ring",
-        proves="jobs of the next seconds run, of each class and delivery",
-        run=near,
-        phase=Phase.JOBS,
-        seconds=130,
-        jobs=12,
-        is_quick=True,
-    ),
-    Check(
-        name="far ring",
-        proves="later jobs run, of each class and delivery",
-        run=far,
-        phase=Phase.JOBS,
-        seconds=130,
-        is_far=True,
-        jobs=12,
-    ),
-    Check(
-        name="lag, warm",
-        proves="jobs of a warm stage are as late as is promised",
-        run=lag,
-        phase=Phase.JOBS,
-        seconds=100,
-        jobs=2 * _SAMPLES + 1,
-        worker_seconds=4 * _SAMPLES,
-        is_quick=True,
-        needs_aws="its lag is that of the machine, whose few cores run everything: see `make bench`",
-    ),
-)
+CHECKS = (near, far, lag)

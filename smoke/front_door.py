@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import timedelta
+from functools import partial
 from urllib.parse import quote
 
 import httpx
@@ -34,6 +35,7 @@ _REFUSED = 403
 _FAULTS = 500
 
 
+@partial(Check, name="routes", phase=Phase.DOOR, is_quick=True)
 def routes(ground: Ground) -> str:
     """Every route reaches the function: what it has not been given, it answers with a problem of its own."""
     with ground.http() as http:
@@ -53,6 +55,7 @@ def routes(ground: Ground) -> str:
     return f"{len(ROUTES)} routes answered, ids with `:` and `+`"
 
 
+@partial(Check, name="unsigned", phase=Phase.DOOR, is_quick=True)
 def unsigned(ground: Ground) -> str:
     """No route answers a request without a signature."""
     with ground.http() as http:
@@ -63,6 +66,7 @@ def unsigned(ground: Ground) -> str:
     return f"403 from {len(answers)} routes"
 
 
+@partial(Check, name="strangers", phase=Phase.DOOR, is_quick=True)
 def stranger(ground: Ground) -> str:
     """A caller of the account without a policy for the API is refused, and so is a wrong secret; an operator is let in."""
     role = ground.resources.outputs["OperatorRoleArn"]
@@ -79,6 +83,7 @@ def stranger(ground: Ground) -> str:
     return ", ".join(f"{name}: {status}" for name, status in statuses.items())
 
 
+@partial(Check, name="odd ids", phase=Phase.JOBS, jobs=1, is_quick=True)
 def odd_ids(ground: Ground) -> str:
     """Ids with `:` and `+`, as runs of schedules have them, come through client, signature, gateway and verbs of a path."""
     tenant, schedule = ground.tenant(), "odd"
@@ -125,17 +130,4 @@ def _status(ground: Ground, credentials: Credentials) -> int:
         return 200
 
 
-CHECKS = (
-    Check(name="routes", proves="every route reaches the API's function", run=routes, phase=Phase.DOOR, is_quick=True),
-    Check(
-        name="unsigned", proves="no route answers without a signature", run=unsigned, phase=Phase.DOOR, is_quick=True
-    ),
-    Check(
-        name="strangers",
-        proves="only callers with a policy are let in",
-        run=stranger,
-        phase=Phase.DOOR,
-        is_quick=True,
-    ),
-    Check(name="odd ids", proves="ids with : and + come through", run=odd_ids, phase=Phase.JOBS, jobs=1, is_quick=True),
-)
+CHECKS = (routes, unsigned, stranger, odd_ids)

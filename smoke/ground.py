@@ -22,12 +22,14 @@ from functions.domain.tenants.access import ANYBODY
 from infra.stage import Stage
 from smoke.faults import Wrong
 from testkit.polling import NotInTime, eventually
+from testkit.releases import previous_release
 from testkit.resources import Resources
 from tickwheel.client import Client
 from tickwheel.client.endpoint import Endpoint, LoopbackTransport
 from tickwheel.client.jobs import NewJob, Submitted
 from tickwheel.client.signing import SigV4, default_credentials
 from tickwheel.errors import TickwheelError
+from tickwheel.local.checkout import find_checkout
 from tickwheel.local.settings import LOCAL_REGION
 
 T = TypeVar("T")
@@ -47,11 +49,25 @@ _MOST_SHOWN = 300
 
 
 class Ground:
-    """stage: as it is described in infra/stage.py. run: what the names of this run's tenants have in common."""
+    """stage: as it is described in infra/stage.py. run: what the names of this run's tenants have in common.
 
-    def __init__(self, stage: Stage, aws: Mapping[str, str] | None = None, *, endpoint: str | None = None) -> None:
-        """Take the options of boto3's clients, and the address of the API, where they are not those of the account."""
+    previous_release: a revision of this repository.
+    """
+
+    def __init__(
+        self,
+        stage: Stage,
+        aws: Mapping[str, str] | None = None,
+        *,
+        endpoint: str | None = None,
+        previous: str | None = None,
+    ) -> None:
+        """Take the options of boto3's clients, and the address of the API, where they are not those of the account.
+
+        previous: a revision, where it is not the release before.
+        """
         self.stage = stage
+        self.previous_release = previous or previous_release(find_checkout())
         self.run = secrets.token_hex(4)
         self.began_at = datetime.now(UTC)
         self.options = dict(aws or {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 from smoke.check import Check, Phase
 from smoke.faults import Wrong
@@ -18,6 +19,7 @@ _EACH = 10
 _MOST_SECONDS = 400
 
 
+@partial(Check, name="neighbours", phase=Phase.LOAD, seconds=2 * _MOST_SECONDS + 60, is_far=True, jobs=NOISE + QUIET)
 def neighbours(ground: Ground) -> str:
     """Ten jobs do not wait for the thousands of another tenant, of the same class, shard and instant."""
     noisy = ground.tenant("a-noisy")
@@ -46,14 +48,4 @@ def neighbours(ground: Ground) -> str:
     return f"{seen}; {(last - due_at).total_seconds():.1f} s late at most"
 
 
-CHECKS = (
-    Check(
-        name="neighbours",
-        proves="ten jobs are served beside two thousand",
-        run=neighbours,
-        phase=Phase.LOAD,
-        seconds=2 * _MOST_SECONDS + 60,
-        is_far=True,
-        jobs=NOISE + QUIET,
-    ),
-)
+CHECKS = (neighbours,)

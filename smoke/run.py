@@ -74,7 +74,7 @@ def run_all(ground: Ground, checks: Iterable[Check], tell: Callable[[Result], No
     except KeyboardInterrupt:
         add(Result(of="interrupted", outcome=Outcome.FAILED, seen="Ctrl-C", expected="an end of all checks"))
     finally:
-        add(_judged(Check(name=CLEAN_UP, proves="", run=Ground.clean_up, phase=Phase.SETTLED), ground))
+        add(_judged(Check(Ground.clean_up, name=CLEAN_UP, phase=Phase.SETTLED), ground))
     return Run(ground.stage.name, began_at, datetime.now(UTC), results)
 
 

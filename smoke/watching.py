@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from smoke.check import Check, Phase
@@ -17,7 +18,10 @@ _LATE_METRICS_SECONDS = 180
 
 _MOST_SHOWN = 8
 
+_NO_METRICS = "the local cloud makes no metrics of what functions print, and keeps no alarms on expressions"
 
+
+@partial(Check, name="nothing dropped", phase=Phase.SETTLED, seconds=_LATE_METRICS_SECONDS + 30, is_quick=True)
 def nothing_dropped(ground: Ground) -> str:
     """Lambda has stopped no chain of this run."""
     if not ground.stage.emulated:
@@ -29,6 +33,7 @@ def nothing_dropped(ground: Ground) -> str:
     return f"RecursiveInvocationsDropped 0 since {ground.began_at:%H:%M:%S}"
 
 
+@partial(Check, name="metrics", phase=Phase.SETTLED, seconds=320, is_quick=True, needs_aws=_NO_METRICS)
 def metrics(ground: Ground) -> str:
     """The stage's own metrics are there, in its own namespace."""
     namespace = ground.stage.metrics_namespace
@@ -41,6 +46,15 @@ def metrics(ground: Ground) -> str:
     return f"{namespace}: {seen}"
 
 
+@partial(
+    Check,
+    name="saved queries",
+    phase=Phase.SETTLED,
+    seconds=260,
+    usd=0.01,
+    is_quick=True,
+    needs_aws="the local cloud keeps no saved queries",
+)
 def saved_queries(ground: Ground) -> str:
     """A saved query of the logs and one of the audit trail run."""
     logs, athena = ground.aws("logs"), ground.aws("athena")
@@ -76,6 +90,7 @@ def saved_queries(ground: Ground) -> str:
     return f"{len(found)} and {len(ids)} saved; {ours['name']}: {of_logs}; {plain['Name']}: {of_trail}"
 
 
+@partial(Check, name="alarm", phase=Phase.JOBS, seconds=700, jobs=1, is_quick=True, needs_aws=_NO_METRICS)
 def alarm(ground: Ground) -> str:
     """A dead letter pages: its alarm reaches the topic, and whoever is subscribed to it has consented."""
     topic, name = ground.resources.outputs["AlarmTopicArn"], f"smoke-{ground.run}"
@@ -108,6 +123,7 @@ def alarm(ground: Ground) -> str:
     return f"{subject}; {len(mails)} addresses are mailed"
 
 
+@partial(Check, name="bill", phase=Phase.LONG, seconds=60, usd=0.01, needs_aws="the local cloud bills nothing")
 def bill(ground: Ground) -> str:
     """What yesterday cost by usage type, of the whole account."""
     today = datetime.now(UTC).date()
@@ -156,53 +172,4 @@ def _sum(ground: Ground, namespace: str, name: str, **dimensions: str) -> float:
     return sum(point["Sum"] for point in found["Datapoints"])
 
 
-_NO_METRICS = "the local cloud makes no metrics of what functions print, and keeps no alarms on expressions"
-
-CHECKS = (
-    Check(
-        name="alarm",
-        proves="a dead letter pages",
-        run=alarm,
-        phase=Phase.JOBS,
-        seconds=700,
-        jobs=1,
-        is_quick=True,
-        needs_aws=_NO_METRICS,
-    ),
-    Check(
-        name="nothing dropped",
-        proves="Lambda has taken no chain for a loop",
-        run=nothing_dropped,
-        phase=Phase.SETTLED,
-        seconds=_LATE_METRICS_SECONDS + 30,
-        is_quick=True,
-    ),
-    Check(
-        name="metrics",
-        proves="the stage counts in its own namespace",
-        run=metrics,
-        phase=Phase.SETTLED,
-        seconds=320,
-        is_quick=True,
-        needs_aws=_NO_METRICS,
-    ),
-    Check(
-        name="saved queries",
-        proves="queries of logs and audit trail run",
-        run=saved_queries,
-        phase=Phase.SETTLED,
-        seconds=260,
-        usd=0.01,
-        is_quick=True,
-        needs_aws="the local cloud keeps no saved queries",
-    ),
-    Check(
-        name="bill",
-        proves="what a day has cost is as expected; ask a day after the run",
-        run=bill,
-        phase=Phase.LONG,
-        seconds=60,
-        usd=0.01,  # a request: https://aws.amazon.com/aws-cost-management/aws-cost-explorer/pricing/
-        needs_aws="the local cloud bills nothing",
-    ),
-)
+CHECKS = (alarm, nothing_dropped, metrics, saved_queries, bill)

@@ -44,13 +44,16 @@ class Publisher:
         found = self.ready.depths()
         depths = {priority: depth.held for priority, depth in found.items()}
         waiting = {priority: depth.waiting for priority, depth in found.items()}
-        lags = lags_of(self.shards.cursors(range(self.wheel.scan_shards)), now=now)
+        cursors = self.shards.cursors(range(self.wheel.scan_shards))
+        lags = lags_of(cursors, now=now)
         # While everybody is paused the scanners stand still on purpose.
         is_paused = self.plans.of_everybody().is_paused
         # Nothing is older in a new stage. Whoever has published last, and marked nothing, may have kept dead letters until now.
         marked_since = EPOCH if before is None else before.marked_since or now
         if before is None or not before.is_fresh(now):
             before = Conditions(published_at=now)
+        # A shard without cursors has no lag, and may never have had a rule: it is behind since it was first missed.
+        unseen_since = before.unseen_since or now if len(cursors) < self.wheel.scan_shards else None
         conditions = Conditions(
             published_at=now,
             budgets=budgets_of(depths, capacity=self.capacity, shards=self.wheel.scan_shards),
@@ -61,6 +64,7 @@ class Publisher:
             if is_paused
             else shed_at(lags, before=before.lags, elapsed=now - before.published_at, limit=self.shed_after),
             marked_since=marked_since,
+            unseen_since=unseen_since,
         )
         self.shards.publish(conditions)
         self.journal.event(
@@ -71,8 +75,9 @@ class Publisher:
             lags=_by_name(lags),
             shed=[priority.name.lower() for priority in sorted(conditions.shed)],
         )
-        # The lag of all shards, also of those whose scanners are silent.
-        self.journal.observe("promotion_lag_s", 0 if is_paused else worst_of(lags))
+        # The lag of all shards, also of those whose scanners are silent or have never ticked.
+        unseen_s = int((now - (unseen_since or now)).total_seconds())
+        self.journal.observe("promotion_lag_s", 0 if is_paused else max(unseen_s, worst_of(lags)))
         for priority in Priority:
             self.journal.observe("depth", depths.get(priority, 0))
             self.journal.observe("budget", conditions.budgets[priority])

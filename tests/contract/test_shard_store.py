@@ -437,6 +437,7 @@ def test_the_conditions_that_were_published_last_are_reported(shards: ShardStore
         lags={Priority.LOW: 400},
         shed=frozenset({Priority.LOW}),
         marked_since=NOON,
+        unseen_since=NOON,
     )
     shards.publish(Conditions(published_at=NOON, budgets={Priority.LOW: 7}))
     shards.publish(conditions)

@@ -287,6 +287,12 @@ def some_shards_are_not_scanned(watched: Watched) -> None:
         watched.handle("sweeper", {}, Context())
 
 
+def a_shard_has_never_had_a_rule(watched: Watched) -> None:
+    """The last of them: what it holds is promoted by nobody, and it has no cursor that could be late."""
+    watched.stage.dynamodb.delete_item(TableName="shards", Key={"k": {"S": "0001"}})
+    some_shards_are_not_scanned(watched)
+
+
 def a_store_fails_the_api(watched: Watched) -> None:
     """It answers, and its invocations end well."""
     with watched.patch.context() as patched:
@@ -510,6 +516,13 @@ def test_no_scanner_is_noticed_by_its_silence(watched: Watched) -> None:
 
 def test_a_shard_that_is_not_scanned_is_noticed_though_the_others_are(watched: Watched) -> None:
     some_shards_are_not_scanned(watched)
+    off = watched.in_alarm()
+    assert {"PromotionLag", "JobsAreLate"} <= off
+    assert "OldestBucket" not in off
+
+
+def test_a_shard_that_was_never_scanned_is_noticed_though_nothing_says_how_far_it_is_behind(watched: Watched) -> None:
+    a_shard_has_never_had_a_rule(watched)
     off = watched.in_alarm()
     assert {"PromotionLag", "JobsAreLate"} <= off
     assert "OldestBucket" not in off

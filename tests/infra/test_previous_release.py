@@ -14,17 +14,18 @@ from typing import Any
 import pytest
 
 from scripts.synthesis import ROOT, Template, Templates
-from tests.e2e.releases import archive_of, previous_release
+from testkit.releases import archive_of, previous_release
 from tests.infra.golden import FOLDER
+from tickwheel.local.checkout import Checkout
 
 FILES = {name: str((FOLDER / f"dev-{name}.json").relative_to(ROOT)) for name in ("storage", "scheduler")}
 
 
 @pytest.fixture(scope="module")
 def before() -> Templates:
-    archive, why_not = archive_of(previous_release(), ROOT, paths=list(FILES.values()))
+    archive, why_not = archive_of(previous_release(Checkout(ROOT)), ROOT, paths=list(FILES.values()))
     if archive is None:
-        pytest.skip(str(why_not))
+        pytest.skip(f"NOT TESTED: {why_not}")
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         return Templates(**{name: json.loads(tar.extractfile(file).read()) for name, file in FILES.items()})  # pyright: ignore[reportOptionalMemberAccess]
 

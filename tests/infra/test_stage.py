@@ -8,6 +8,7 @@ import pytest
 from functions.domain.errors import InvalidWheel
 from functions.domain.jobs.claims import LEASE_MARGIN
 from functions.domain.targets.targets import AllowedTargets
+from infra.queue_sources import warm_messages
 from infra.stage import PRIORITIES, STAGES, Stage
 from infra.stage_parts import FunctionSize, InvalidStage, Jwt
 from infra.throughput import FOR_A_HERD, MESSAGES_OF_A_POLLER, Pollers, WarmThroughput
@@ -84,10 +85,10 @@ def test_every_priority_needs_pollers_or_none() -> None:
 
 def test_before_herds_a_class_gets_messages_by_the_workers_that_it_may_have_and_none_where_no_stage_asked() -> None:
     scale = Stage.named("scale")
-    assert scale.warm_messages == (234, 351, 1_171, 234)
+    assert warm_messages(scale) == (234, 351, 1_171, 234)
     unlimited = dataclasses.replace(scale, pollers=(None,) * 4)
-    assert unlimited.warm_messages == (146,) * 4  # of the 1,250 that AWS gives a source
-    assert Stage.named("prod").warm_messages == ()
+    assert warm_messages(unlimited) == (146,) * 4  # of the 1,250 that AWS gives a source
+    assert warm_messages(Stage.named("prod")) == ()
 
 
 @pytest.mark.parametrize("ready", [-1, 3])

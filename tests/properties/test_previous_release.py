@@ -22,6 +22,7 @@ from functions.domain.schedules.record import encode_schedule
 from functions.domain.tenants.plan import encode_tenant
 from scripts.synthesis import ROOT
 from testkit.builders import NOON, a_link, a_schedule, an_alarm, an_occurrence_timer
+from testkit.releases import archive_of, previous_release, unpack
 from tests.contract.test_stored_meaning import (
     OTHER_DEFAULTS,
     STORED_BYTES,
@@ -30,18 +31,18 @@ from tests.contract.test_stored_meaning import (
     with_other_default,
     with_rotated_values,
 )
-from tests.e2e.releases import archive_of, previous_release, unpack
 from tests.properties.test_domain import cursors, timers
 from tests.stored_meaning import Release, release_in
 from tests.unit.test_schedule_record import EVERYTHING
 from tests.unit.test_tenant_plan import FULL
+from tickwheel.local.checkout import Checkout
 
 NEWS = {
     "timer": {"trace", "counted_on", "submitted_at", "flows", "turns"},
     "message": {"trace", "counted_on", "submitted_at", "flows", "turns"},
     "ledger row": {"spent", "counted_from", "asked", "tried", "waits_for"},
     "schedule_state row": {"asides", "aside_at", "share"},
-    "conditions": {"marked_since"},
+    "conditions": {"marked_since", "unseen_since"},
     "cursors": {"unhandled"},
     "definition": {"flows"},
     "shards row": {"unhandled"},
@@ -57,9 +58,9 @@ NEW_FORMS = {("cursors", "written closely")}
 
 @pytest.fixture(scope="module")
 def before(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
-    archive, why_not = archive_of(previous_release(), ROOT, paths=["functions"])
+    archive, why_not = archive_of(previous_release(Checkout(ROOT)), ROOT, paths=["functions"])
     if archive is None:
-        pytest.skip(str(why_not))
+        pytest.skip(f"NOT TESTED: {why_not}")
     folder = tmp_path_factory.mktemp("previous")
     unpack(archive, folder)
     with release_in(folder) as release:

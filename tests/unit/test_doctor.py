@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
 
-from doctor.examine import OLDEST_BOOTSTRAP
-from infra.capacity import CONCURRENCY, IN_FLIGHT, REQUESTS, TABLE_WRITES
+from doctor.examine import OLDEST_BOOTSTRAP, examine
+from infra.capacity import CONCURRENCY, IN_FLIGHT, REQUESTS, TABLE_WRITES, UNRESERVED
 from infra.stage import Stage
 from tests.command_line import assert_wrong_usage, run
 from tickwheel.commands.doctor import parse_rate
@@ -26,7 +27,7 @@ STACK = "<member><StackName>{name}</StackName><StackStatus>CREATE_COMPLETE</Stac
 
 
 class Account(LoopbackServer):
-    """bootstrap: its version, None where there is none. concurrency: of invocations. stacks: names of them.
+    """bootstrap: its version, None where there is none. concurrency: of invocations. reserved: by functions of others. stacks: names of them.
 
     applied, defaults: of Service Quotas, by code. denied: operations that the caller may not call.
     """
@@ -34,6 +35,7 @@ class Account(LoopbackServer):
     def __init__(self) -> None:
         self.bootstrap: int | None = OLDEST_BOOTSTRAP
         self.concurrency = 1_000
+        self.reserved = 0
         self.stacks: list[str] = []
         self.applied: dict[str, float] = {}
         self.defaults: dict[str, float] = {}
@@ -57,7 +59,14 @@ class Account(LoopbackServer):
                     self.send_text(200, STACKS.format(members="".join(STACK.format(name=name) for name in ours.stacks)))
 
             def do_GET(self) -> None:
-                self.send_text(200, json.dumps({"AccountLimit": {"ConcurrentExecutions": ours.concurrency}}))
+                if "GetAccountSettings" in ours.denied:
+                    self.send_text(403, json.dumps({"__type": "AccessDeniedException", "Message": "alice may not"}))
+                    return
+                limit = {
+                    "ConcurrentExecutions": ours.concurrency,
+                    "UnreservedConcurrentExecutions": ours.concurrency - ours.reserved,
+                }
+                self.send_text(200, json.dumps({"AccountLimit": limit}))
 
             def send_text(self, status: int, text: str) -> None:
                 body = text.strip().encode()
@@ -90,6 +99,11 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
         monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-south-1")
         monkeypatch.setenv("AWS_ENDPOINT_URL", aws.url)
         yield aws
+
+
+@pytest.fixture
+def keeping_two_started() -> Stage:
+    return replace(Stage.named("dev"), ready_critical=2)
 
 
 def diagnosed(*arguments: str, exit_code: int = 0) -> dict[str, dict[str, Any]]:
@@ -148,6 +162,39 @@ def test_a_new_account_that_runs_ten_functions_is_warned_with_the_request_to_mak
     assert (found["level"], found["seen"]) == ("warning", "10")
     assert found["needed"].startswith(f"{Stage.named('dev').concurrency} (8 workers")
     assert found["command"].endswith("--service-code lambda --quota-code L-B99A9384 --desired-value 1000")
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "reserved", "asks_for"),
+    [(10, 0, 1_000), (101, 0, 1_000), (1_000, 950, 1_052), (3_000, 2_950, 3_052)],
+)
+def test_workers_that_are_kept_started_stop_a_deployment_where_aws_would_have_no_others_left(
+    aws: Account, keeping_two_started: Stage, concurrency: int, reserved: int, asks_for: int
+) -> None:
+    aws.concurrency, aws.reserved = concurrency, reserved
+
+    diagnosis = examine(keeping_two_started)
+
+    (found,) = [check for check in diagnosis.checks if check.name == UNRESERVED.name]
+    assert not diagnosis.is_deployable
+    assert (found.level, found.seen) == ("refused", str(concurrency - reserved))
+    assert found.needed == "102 (ready_critical is 2, and AWS leaves 100 to all functions)"
+    assert found.command.startswith("set ready_critical of the stage to 0, or ask for more: aws service-quotas ")
+    assert found.command.endswith(f"--quota-code L-B99A9384 --desired-value {asks_for}")
+
+
+def test_workers_are_kept_started_where_a_hundred_are_left(aws: Account, keeping_two_started: Stage) -> None:
+    aws.concurrency = 102
+
+    assert examine(keeping_two_started).is_deployable
+
+
+def test_what_may_not_be_asked_stops_no_stage_that_keeps_workers_started(
+    aws: Account, keeping_two_started: Stage
+) -> None:
+    aws.denied = {"GetAccountSettings"}
+
+    assert examine(keeping_two_started).is_deployable
 
 
 def test_a_quota_that_was_raised_counts_and_not_the_default(aws: Account) -> None:

@@ -24,14 +24,14 @@ def a_publisher(world: World) -> Publisher:
     return world.build(Publisher, capacity=10, shed_after=timedelta(minutes=5))
 
 
-def behind(world: World, *, minutes: int, priorities: Sequence[Priority] = tuple(Priority)) -> None:
+def behind(world: World, *, minutes: int, priorities: Sequence[Priority] = tuple(Priority), shard: int = 0) -> None:
     cursors = first_cursors(world.wheel.bucket_of(NOON))
     late = ClassCursor(Position(world.wheel.bucket_of(NOON - timedelta(minutes=minutes))))
-    keep(world, {**cursors, **dict.fromkeys(priorities, late)})
+    keep(world, {**cursors, **dict.fromkeys(priorities, late)}, shard=shard)
 
 
-def keep(world: World, cursors: Cursors) -> None:
-    lease = world.shards.acquire(0, owner="me", now=NOON, lease_until=NOON, skew=world.wheel.skew)
+def keep(world: World, cursors: Cursors, *, shard: int = 0) -> None:
+    lease = world.shards.acquire(shard, owner="me", now=NOON, lease_until=NOON, skew=world.wheel.skew)
     assert lease is not None
     assert world.shards.checkpoint(lease, cursors, lease_until=None)
 
@@ -51,6 +51,39 @@ def test_the_lag_of_promotion_is_reported_without_low(priorities: Sequence[Prior
 def test_promotion_does_not_lag_while_everybody_is_paused():
     world = World()
     behind(world, minutes=10)
+    world.plans.everybody = TenantPlan(status=TenantStatus.PAUSED)
+
+    a_publisher(world).publish()
+
+    assert world.journal.values["promotion_lag_s"] == [0]
+
+
+def test_a_shard_that_nobody_has_ever_scanned_is_behind_since_it_was_first_missed():
+    world = World()
+    assert world.wheel.scan_shards == 2
+    behind(world, minutes=0)  # of one of two
+
+    for _ in range(4):
+        a_publisher(world).publish()
+        world.clock.tick(MINUTE)
+
+    assert world.journal.values["promotion_lag_s"] == [0, 60, 120, 180]
+    assert a_publisher(world).publish().shed == frozenset()  # it may hold nothing: no reason to refuse anything
+
+
+def test_shards_that_have_all_been_scanned_are_behind_by_their_buckets_alone():
+    world = World()
+    world.shards.publish(Conditions(published_at=NOON, unseen_since=NOON - 5 * MINUTE))
+    for shard in range(world.wheel.scan_shards):
+        behind(world, minutes=0, shard=shard)
+
+    assert a_publisher(world).publish().unseen_since is None
+    assert world.journal.values["promotion_lag_s"] == [0]
+
+
+def test_while_everybody_is_paused_no_shard_is_missed():
+    world = World()
+    world.shards.publish(Conditions(published_at=NOON, unseen_since=NOON - 5 * MINUTE))
     world.plans.everybody = TenantPlan(status=TenantStatus.PAUSED)
 
     a_publisher(world).publish()
@@ -252,6 +285,7 @@ def test_conditions_are_read_as_they_were_written():
         lags={Priority.CRITICAL: 0},
         shed=frozenset({Priority.LOW, Priority.NORMAL}),
         marked_since=NOON - timedelta(days=7),
+        unseen_since=NOON - MINUTE,
     )
 
     assert decode_conditions(encode_conditions(conditions)) == conditions

@@ -32,7 +32,7 @@ DEV = Stage.named("dev")
 
 
 def a_check(run: Callable[[Ground], str], **fields: object) -> Check:
-    check = Check(name="it", proves="it works", run=run, phase=Phase.JOBS)
+    check = Check(run, name="it", phase=Phase.JOBS)
     return replace(check, **fields)
 
 

@@ -34,7 +34,8 @@ class Conditions:
     budgets: jobs of each class that a tick of one shard may promote. depths: messages in each ready queue; waiting: those
     that wait for a worker. lags: how far the scanners are behind in each class (whole seconds). shed: classes whose
     submissions are refused. marked_since: since when every hour of a tenant in which a dead letter was written has a mark,
-    without a break; None where that is not known.
+    without a break; None where that is not known. unseen_since: since when there are shards that nobody has ever scanned;
+    None where there are none.
     """
 
     published_at: datetime
@@ -44,6 +45,7 @@ class Conditions:
     lags: Mapping[Priority, int] = field(default_factory=dict[Priority, int])
     shed: frozenset[Priority] = frozenset()
     marked_since: datetime | None = None
+    unseen_since: datetime | None = None
 
     def is_fresh(self, now: datetime) -> bool:
         """Whether they may be relied on."""
@@ -100,6 +102,8 @@ def encode_conditions(conditions: Conditions) -> str:
     }
     if conditions.marked_since is not None:
         written["marked"] = to_ms(conditions.marked_since)
+    if conditions.unseen_since is not None:
+        written["unseen"] = to_ms(conditions.unseen_since)
     return json.dumps(written, separators=(",", ":"))
 
 
@@ -117,6 +121,7 @@ def decode_conditions(text: str) -> Conditions:
             shed=frozenset(map(Priority, written["shed"])),
             # A release that marks nothing leaves it out, and so ends what was begun before it.
             marked_since=from_ms(written["marked"]) if "marked" in written else None,
+            unseen_since=from_ms(written["unseen"]) if "unseen" in written else None,
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise Undecodable(f"not conditions: {error!r}") from error
