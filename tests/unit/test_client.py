@@ -111,6 +111,9 @@ def test_the_client_has_a_field_for_each_of_the_apis() -> None:
         ({"tags": "billing"}, "tags: is a list of texts"),
         ({"tags": [7]}, "tags: is a list of texts"),
         ({"retry": {"max_age": "soon"}}, "retry.max_age: 'soon' is not a duration"),
+        ({"retry": {"intervals": 60}}, "retry.intervals: is a list of timedeltas"),
+        ({"retry": {"intervals": [60, "soon"]}}, "retry.intervals: 'soon' is not a duration"),
+        ({"retry": {"jitter": "some"}}, "retry.jitter: is one of none, full, equal"),
     ],
     ids=str,
 )

@@ -21,7 +21,7 @@ LEASE_MARGIN = timedelta(seconds=5)
 
 MOVED_LIFE = timedelta(days=105)
 """How long the row with the new id of a moved job is kept after that job was due. Its end may come late: retries go on
-for 50 days at most, and its own row lives 22 days after it."""
+for 55 days at most, and its own row lives 22 days after it."""
 
 LONG_OVERDUE = timedelta(minutes=5)
 """After which an attempt that nobody has claimed may have lost its message."""
