@@ -10,7 +10,7 @@ from functions.domain.jobs.claims import lease_of
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import Event
-from functions.domain.wheel import MAX_WAIT
+from functions.domain.wheel import MAX_WAIT, Wheel
 from functions.ports.clock import Clock
 from functions.ports.recorder import Journal
 from functions.ports.targets import Failed, Outcome, Pending, Succeeded
@@ -25,6 +25,7 @@ from functions.worker.preconditions import Permission, Preconditions
 class Attempts:
     """Runs attempts: may it be called, whose is it, call, settle."""
 
+    wheel: Wheel
     clock: Clock
     preconditions: Preconditions
     claimer: Claimer
@@ -34,6 +35,10 @@ class Attempts:
 
     def run(self, timer: Timer, message: Message, *, ends_at: datetime) -> Returned | None:
         """Before `ends_at`; None when its message has nothing left to do."""
+        if not self.wheel.may_lease(offset=self.clock.offset()):
+            # By the other clocks its lease might be over during its call.
+            self.journal.event("worker_clock_skewed", offset_ms=self.clock.offset() // MILLISECOND)
+            return Returned("its clock is skewed")
         served = self.preconditions.serve(timer)
         if served is None:
             return None

@@ -202,7 +202,7 @@ def overdue_attempt(row: LedgerRow | None, *, now: datetime) -> int | None:
 
 
 MAX_REQUEUES = 50
-"""How often an attempt without a row gets a fresh message when none of its receives led to a start: a day of throttled workers. What
+"""How often an attempt without a row gets a fresh message when none of its receives led to a start: half a day of throttled workers. What
 fails before each start, such as a payload that cannot be read, must come to an end, too."""
 
 
