@@ -41,8 +41,8 @@ SHORTEST_SHED = timedelta(minutes=1)
 SETTLING = LEASE_MARGIN + MAX_WAIT + timedelta(seconds=3)
 """What a worker keeps of its time limit beside the longest attempt: to hold it, to settle it, and to start."""
 
-DELIVERY_MARGIN = timedelta(seconds=30)
-"""What a message stays hidden beyond its worker and the skew, for the poller's own work."""
+DELIVERY_MARGIN = timedelta(seconds=25)
+"""What a message stays hidden beyond its worker, for the poller's own work, until the worker hides it anew."""
 
 OWN_KEY = "own"
 """A customer's key that the stage makes, rotates and keeps."""
@@ -205,7 +205,7 @@ class Stage:
     @property
     def visibility(self) -> timedelta:
         """How long a received message stays hidden: nobody else sees it while its worker can still run."""
-        return self.worker.timeout + self.wheel.skew + DELIVERY_MARGIN
+        return self.worker.timeout + DELIVERY_MARGIN
 
     def _check_name(self) -> None:
         plain = self.name.isascii() and self.name.isalnum() and self.name.islower()
@@ -222,14 +222,12 @@ class Stage:
                 f"use more than {in_seconds(SETTLING)}, which are kept to settle"
             )
         if self.visibility > LONGEST_VISIBILITY:
-            raise InvalidStage(
-                f"{self.name}: visibility is {in_seconds(self.visibility)}: shorten worker.timeout or the skew"
-            )
-        if self.lease > self.visibility - self.wheel.skew:
+            raise InvalidStage(f"{self.name}: visibility is {in_seconds(self.visibility)}: shorten worker.timeout")
+        if self.lease > self.visibility - self.wheel.lease_skew:
             # Longer, and the message of a crashed worker comes back while its claim still looks alive.
             raise InvalidStage(
                 f"{self.name}: lease is {in_seconds(self.lease)}, longer than visibility - skew "
-                f"({in_seconds(self.visibility - self.wheel.skew)}): raise DELIVERY_MARGIN or worker.timeout"
+                f"({in_seconds(self.visibility - self.wheel.lease_skew)}): raise DELIVERY_MARGIN or worker.timeout"
             )
 
     def _check_networks(self) -> None:

@@ -31,7 +31,7 @@ CAUSE = {
     Event.REGISTER: "a submission with an idempotency key writes its row first",
     Event.PARK: "its destination is not called: the same attempt waits in the wheel, and this row informs the bucket audit",
     Event.CLAIM: "a worker claims an attempt; from `retrying` only a higher one than the row's",
-    Event.RESCUE: "the lease is over by more than SKEW: another worker takes the attempt, with a larger fence; counted, at most 3 times",
+    Event.RESCUE: "the lease is over by more than LEASE_SKEW: another worker takes the attempt, with a larger fence; counted, at most 3 times",
     Event.ATTEMPT: "a worker starts an `at_most_once` job",
     Event.LAPSE: "an `at_most_once` job is received after its `expires_after`: it is never started",
     Event.RELEASE: "a store or a queue failed, not the target: the attempt is released, for the same or a higher one",
@@ -77,6 +77,31 @@ an idempotency key has no row and so no states: it is run, and leaves a line in 
 | event | from | to | when |
 |---|---|---|---|
 {events}
+
+## When a worker dies
+
+Its messages come back, and another worker takes its attempts with larger fences.
+
+1. A batch that goes on for more than a second has its messages hidden every 15 s, each time for 45 s. When its worker is killed, they come back
+   45 s later at most ([decision 45](decisions/0045-a-live-worker-hides-its-messages.md)).
+2. An `exactly_once` attempt is taken over when its lease is over for every clock: the job's timeout, 5 s, and LEASE_SKEW (20 s; 5 s on `local`)
+   after its claim. Until then the message is put off once, to that instant.
+
+So a job runs again within 90 s on every stage, if its timeout is at most 60 s. From the death of a worker until the next call of the target, without the start of a
+worker and the poll, for which 5 s of the 90 are kept (`tests/virtual/test_recovery.py`, with the constants of each stage):
+
+| timeout of the job | `local` | `dev` | `prod`, `scale` |
+|---|---|---|---|
+| up to 20 s | 45 s | 45 s | 45 s |
+| 30 s, the default | 45 s | 54 s | 54 s |
+| 50 s | 59 s | 74 s | 74 s |
+| 60 s | | | 84 s |
+| 110 s, the longest | | | 134 s |
+| any, `at_least_once` | 45 s | 45 s | 45 s |
+| any, killed in its first second or before it began | 85 s | 85 s | 145 s |
+
+The last line is the visibility timeout of the ready queues: the worker's timeout, which Lambda requires of it, and 25 s. A job that was held after a
+202 is called again when its lease is over by LEASE_SKEW. An `at_most_once` job is not called again.
 """
 
 

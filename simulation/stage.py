@@ -139,7 +139,7 @@ class SimulatedStage(Surroundings):
         letters = InMemoryDeadLetters()
         kept = Kept(
             rows=TimerRows(self.wheel, self.tables.timers, row_bytes=ROW_BYTES),
-            ledger=InMemoryLedger(skew=self.wheel.skew, dead_letters=letters),
+            ledger=InMemoryLedger(skew=self.wheel.lease_skew, dead_letters=letters),
             letters=letters,
         )
         # Nothing is older than the run: a shard that was never scanned would look at a day of empty buckets.

@@ -99,7 +99,7 @@ class World:
         self.wheel = wheel
         self.clock = FakeClock()
         self.letters = InMemoryDeadLetters()
-        self.ledger = InMemoryLedger(skew=wheel.skew, dead_letters=self.letters)
+        self.ledger = InMemoryLedger(skew=wheel.lease_skew, dead_letters=self.letters)
         self.rows = InMemoryTimerStore(wheel=wheel, ledger=self.ledger, clock=self.clock if dates_rows else None)
         self.timers = ObservedTimers(self.rows, self.clock)
         self.ready = ObservedReadyQueue(self.clock)

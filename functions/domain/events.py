@@ -155,6 +155,8 @@ EVENTS: Mapping[str, Shape] = {
     "not_buried": Shape(
         "a dead message could not be written as a dead letter; it will be received again", ("message_id", "error")
     ),
+    "not_hidden": Shape("messages of a batch that goes on could not be hidden from other workers", ("error",)),
+    "worker_clock_skewed": Shape("a worker began no attempt because its clock is wrong", ("offset_ms",)),
     "job_returned": Shape("a message was returned to its queue after an error", ("message_id", "error")),
     # What happens to the fires of schedules.
     "schedule_paused": Shape("a schedule paused itself", ("schedule", "note")),

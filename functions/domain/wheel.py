@@ -26,6 +26,10 @@ MIN_LOOKAHEAD = timedelta(seconds=90)
 FAR_MARGIN = timedelta(seconds=10)
 """Beyond GUARD, for what is to be put into the far ring although it is due: the write itself takes a moment."""
 
+LEASE_SKEW = timedelta(seconds=20)
+"""How far two clocks may differ that decide on the lease of an attempt. A worker whose clock the stores' answers show to be wrong by
+more than half of it begins no attempt."""
+
 MAX_WAIT = timedelta(seconds=2)
 """How long a worker waits for the instant of a message that came early."""
 
@@ -91,6 +95,15 @@ class Wheel:
                 f"scan_shards is {self.scan_shards}, but must be at least write_shards ({self.write_shards}): "
                 "the rows of a shard that nobody scans are lost"
             )
+
+    @property
+    def lease_skew(self) -> timedelta:
+        """How long after its end the lease of an attempt may still be alive by another clock."""
+        return min(self.skew, LEASE_SKEW)
+
+    def may_lease(self, *, offset: timedelta) -> bool:
+        """Whether a clock that is ahead by so much of the stores' is right enough to decide on leases."""
+        return abs(offset) <= self.lease_skew / 2
 
     def place(self, due_at: datetime, *, now: datetime) -> Ring:
         """The ring that a timer written now belongs to. Every attempt of a write asks again."""

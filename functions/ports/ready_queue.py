@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from functions.domain.jobs.job import Priority, Timer
@@ -29,6 +29,10 @@ class ReadyQueue(Protocol):
 
     def defer(self, receipt: Receipt, *, until: datetime) -> None:
         """Hide a received message until then, without acknowledging it."""
+        ...
+
+    def hide(self, receipts: Sequence[Receipt], *, hidden_for: timedelta) -> list[str]:
+        """Hide received messages of one queue for so long from now. The codes of why any of them could not be."""
         ...
 
 

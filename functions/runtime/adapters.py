@@ -121,7 +121,7 @@ class Adapters:
     def ledger(self) -> DynamoDBLedger:
         """The conditional-write table."""
         return DynamoDBLedger(
-            self.table("LEDGER"), skew=self.wheel.skew, dead_letters=self.dead_letters, timers=self.timers
+            self.table("LEDGER"), skew=self.wheel.lease_skew, dead_letters=self.dead_letters, timers=self.timers
         )
 
     @cached_property

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import cached_property
 from operator import attrgetter
@@ -136,6 +138,24 @@ class Wiring(Adapters):
         for done in [self._runners.submit(job) for job in jobs]:
             done.result()
 
+    @contextmanager
+    def repeats(self, act: Callable[[], None], /, *, first_after: timedelta, period: timedelta) -> Iterator[None]:
+        """Call a function again and again while this is entered, in a thread of its own."""
+        is_over = threading.Event()
+
+        def repeat() -> None:
+            wait = first_after
+            while not is_over.wait(wait.total_seconds()):
+                act()
+                wait = period
+
+        threading.Thread(target=repeat, name="repeat", daemon=True).start()
+        try:
+            yield
+        finally:
+            # Not waited for: a call that has begun is of no more use, and does no harm.
+            is_over.set()
+
     def map_side_by_side(self, rule: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         """Map a function that waits for the network; the answers in order."""
         return list(self._senders.map(rule, items)) if len(items) > 1 else [rule(item) for item in items]
@@ -216,6 +236,7 @@ _GIVEN: Mapping[str, Callable[[Wiring], Any]] = {
     "side_by_side": attrgetter("map_side_by_side"),
     "skew": attrgetter("wheel.skew"),
     "stage_plans": attrgetter("settings.PLANS"),
+    "repeats": attrgetter("repeats"),
     "token": lambda _: token,
     "usage": attrgetter("tally"),
 }

@@ -11,7 +11,7 @@ from functions.domain.jobs.claims import lease_of
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import Event
-from functions.domain.wheel import MAX_WAIT
+from functions.domain.wheel import MAX_WAIT, Wheel
 from functions.ports.clock import Clock
 from functions.ports.recorder import Journal
 from functions.ports.targets import Failed, Outcome, Pending, Succeeded
@@ -27,6 +27,7 @@ from functions.worker.preconditions import Permission, Preconditions
 class Attempts:
     """Runs attempts: may it be called, whose is it, call, settle."""
 
+    wheel: Wheel
     clock: Clock
     preconditions: Preconditions
     claimer: Claimer
@@ -40,6 +41,10 @@ class Attempts:
         if is_turn(timer):
             self.flow_turns.take(timer, receive_count=message.receive_count)
             return None
+        if not self.wheel.may_lease(offset=self.clock.offset()):
+            # By the other clocks its lease might be over during its call.
+            self.journal.event("worker_clock_skewed", offset_ms=self.clock.offset() // MILLISECOND)
+            return Returned("its clock is skewed")
         served = self.preconditions.serve(timer)
         if served is None:
             return None

@@ -93,7 +93,7 @@ class Claimer:
                 due_at=timer.due_at,
                 owner=claim.owner,
                 now=now,
-                skew=self.wheel.skew,
+                skew=self.wheel.lease_skew,
                 is_granted=timer.is_granted,
             ):
                 case Drop(reason):

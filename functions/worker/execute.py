@@ -20,6 +20,7 @@ from functions.ports.clock import Clock
 from functions.ports.recorder import Journal
 from functions.services.jobs.foreign_messages import ForeignMessages
 from functions.worker.attempt import Attempts
+from functions.worker.keeper import Keeper, Kept
 from functions.worker.message import Message
 
 
@@ -27,11 +28,12 @@ from functions.worker.message import Message
 class Worker:
     """Executes batches.
 
-    foreign: keeps what is no message of Tickwheel's. side_by_side: runs functions at the same time and returns when all
-    are done.
+    keeper: keeps its messages hidden. foreign: keeps what is no message of Tickwheel's. side_by_side: runs functions at the
+    same time and returns when all are done.
     """
 
     clock: Clock
+    keeper: Keeper
     foreign: ForeignMessages
     attempts: Attempts
     journal: Journal
@@ -45,15 +47,17 @@ class Worker:
         """
         returned: list[str] = []
 
-        def run(message: Message) -> None:
+        def run(message: Message, kept: Kept) -> None:
             if self._returns(message, ends_at=ends_at):
+                kept.let_go(message)
                 returned.append(message.message_id)
 
         fresh = [message for message in messages if message.receive_count <= 1]
-        self.side_by_side([lambda message=message: run(message) for message in fresh])
-        for message in sorted(messages, key=lambda message: message.receive_count):
-            if message.receive_count > 1:
-                run(message)
+        with self.keeper.keep(messages) as kept:
+            self.side_by_side([lambda message=message: run(message, kept) for message in fresh])
+            for message in sorted(messages, key=lambda message: message.receive_count):
+                if message.receive_count > 1:
+                    run(message, kept)
         return returned
 
     def _returns(self, message: Message, *, ends_at: datetime) -> bool:

@@ -8,9 +8,17 @@ from types import MappingProxyType
 from functions.worker.attempt import Attempts
 from functions.worker.claimer import Claimer
 from functions.worker.invocation import Invoker
+from functions.worker.keeper import Keeper
 from functions.worker.preconditions import Preconditions
 from functions.worker.start import Starts
 
 PARTS: Mapping[str, type] = MappingProxyType(
-    {"attempts": Attempts, "claimer": Claimer, "invoker": Invoker, "preconditions": Preconditions, "starts": Starts}
+    {
+        "attempts": Attempts,
+        "claimer": Claimer,
+        "invoker": Invoker,
+        "keeper": Keeper,
+        "preconditions": Preconditions,
+        "starts": Starts,
+    }
 )

@@ -51,6 +51,7 @@ class InMemoryReadyQueue:
     messages: dict[str, QueuedMessage] = field(default_factory=dict)
     dead: list[QueuedMessage] = field(default_factory=list)
     refuses: Callable[[Timer], Rejected | None] = lambda _: None
+    hidden: int = 0
     _sent: int = 0
 
     def depths(self) -> dict[Priority, Depth]:
@@ -103,7 +104,16 @@ class InMemoryReadyQueue:
     def delete(self, message_id: str) -> None:
         self.messages.pop(message_id, None)
 
+    def hide(self, receipts: Sequence[Receipt], *, hidden_for: timedelta) -> list[str]:
+        self.hidden += 1
+        for receipt in receipts:
+            self._hide(receipt, until=self.clock.now() + hidden_for)
+        return []
+
     def defer(self, receipt: Receipt, *, until: datetime) -> None:
+        self._hide(receipt, until=until)
+
+    def _hide(self, receipt: Receipt, *, until: datetime) -> None:
         message = self.messages.get(receipt.handle)
         if message is not None:
             left = max(until - self.clock.now(), timedelta(0))

@@ -265,7 +265,7 @@ def _stores(tables: Tables, wheel: Wheel, clock: FakeClock) -> Stores:
             table.expire(now)
 
     return Stores(
-        ledger=Ledger(tables[LEDGER], skew=wheel.skew, dead_letters=dead_letters, timers=timers),
+        ledger=Ledger(tables[LEDGER], skew=wheel.lease_skew, dead_letters=dead_letters, timers=timers),
         dead_letters=dead_letters,
         timers=timers,
         shards=Shards(tables[SHARDS]),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 
 from functions.dead_letters.dead_message import DeadMessageHandler
 from functions.domain.instants import MILLISECOND
@@ -11,11 +14,19 @@ from functions.scanner.scan import Scanner
 from functions.sweeper.heal import Healer
 from functions.sweeper.sweep import Sweeper
 from functions.worker.execute import Worker
+from functions.worker.keeper import never
 from testkit.fakes.ready_queue import received
 from testkit.world.carriers import timers_of
 from testkit.world.host import FUNCTION_LIMIT, Host
 from testkit.world.process import SMOOTHLY, Conditions, Process
 from testkit.world.targets import Targets
+
+
+@contextmanager
+def once(act: Callable[[], None], /, **_: timedelta) -> Iterator[None]:
+    """At the beginning, and then nothing happens beside a process: its messages come back soon, whether it lives or not."""
+    act()
+    yield
 
 
 class Lambdas(Host):
@@ -58,7 +69,12 @@ class Lambdas(Host):
         process = self.process("work", conditions)
         timers = [timer for message in messages for timer in timers_of(message.body)]
         targets = Targets(self.promises, process, timers)
-        worker = self.build(Worker, process, given={"targets": targets}, side_by_side=process.side_by_side)
+        worker = self.build(
+            Worker,
+            process,
+            given={"targets": targets, "repeats": once if conditions.hides else never},
+            side_by_side=process.side_by_side,
+        )
         ends_at = process.clock.now() + FUNCTION_LIMIT
 
         def deliver() -> None:

@@ -52,12 +52,16 @@ class Fault:
 
 @dataclass(frozen=True)
 class Conditions:
-    """Under which a process runs: its clock, the cost of each call, and what goes wrong. is_held: step by step."""
+    """Under which a process runs: its clock, the cost of each call, and what goes wrong. is_held: step by step.
+
+    hides: of a worker, whether it hides its messages anew, once, so that they come back soon.
+    """
 
     ahead: timedelta = timedelta(0)
     costs: timedelta = timedelta(0)
     fault: Fault | None = None
     is_held: bool = False
+    hides: bool = False
 
     def __str__(self) -> str:
         fault = f", at call {self.fault.at_call}: {self.fault.fate} {self.fault.stall}" if self.fault else ""

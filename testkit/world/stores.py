@@ -156,7 +156,7 @@ MakeStores = Callable[[Wheel, fakes.FakeClock], Stores]
 def in_memory(wheel: Wheel, clock: fakes.FakeClock) -> Stores:
     """The fakes."""
     dead_letters = fakes.InMemoryDeadLetters()
-    ledger = fakes.InMemoryLedger(skew=wheel.skew, dead_letters=dead_letters)
+    ledger = fakes.InMemoryLedger(skew=wheel.lease_skew, dead_letters=dead_letters)
     timers = fakes.InMemoryTimerStore(wheel=wheel, ledger=ledger, clock=clock)
 
     def expire(now: datetime) -> None:

@@ -140,6 +140,29 @@ def test_a_deferred_message_stays_hidden_until_then(subject: QueueSubject):
     assert received(subject, Priority.NORMAL) == []
 
 
+def test_messages_that_are_hidden_come_back_no_sooner(subject: QueueSubject):
+    subject.queue.send([a_timer(), a_timer()])
+    receipts = [receipt for _, receipt in subject.receive(Priority.NORMAL)]
+    for receipt in receipts:
+        subject.queue.defer(receipt, until=NOON)
+
+    assert subject.queue.hide(receipts, hidden_for=timedelta(minutes=5)) == []
+
+    assert received(subject, Priority.NORMAL) == []
+
+
+def test_messages_that_are_hidden_for_no_time_come_back(subject: QueueSubject):
+    timers = [a_timer(), a_timer()]
+    subject.queue.send(timers)
+    receipts = [receipt for _, receipt in subject.receive(Priority.NORMAL)]
+
+    assert subject.queue.hide(receipts, hidden_for=timedelta(0)) == []
+
+    assert sorted(timer.job.identity for timer in received(subject, Priority.NORMAL)) == sorted(
+        timer.job.identity for timer in timers
+    )
+
+
 def test_a_message_deferred_for_longer_than_sqs_can_hide_one_is_hidden_for_as_long_as_it_can(subject: QueueSubject):
     subject.queue.send([a_timer()])
     (_, receipt) = subject.receive(Priority.NORMAL)[0]

@@ -20,7 +20,7 @@ from functions.domain.far_ring import timer_record
 from functions.domain.jobs.job import Delivery, Precision, Priority
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.jobs.overlap import Overlap
-from functions.domain.jobs.retry import Strategy
+from functions.domain.jobs.retry import Jitter, Strategy
 from functions.domain.jobs.stored_codes import STRATEGIES, Codes
 from functions.domain.lifecycle import State
 from functions.domain.operations.operation import OperationKind, OperationState
@@ -48,6 +48,7 @@ VALUES_STORED: list[type[Enum]] = [
     Delivery,
     Fold,
     Gap,
+    Jitter,
     Method,
     Misfire,
     OperationState,
@@ -67,7 +68,7 @@ VALUES_STORED: list[type[Enum]] = [
 """Enums that stand in rows or messages by their values."""
 
 CODES = {
-    "functions.domain.jobs.stored_codes": ["DELIVERIES", "STRATEGIES", "PRIORITY_WORDS"],
+    "functions.domain.jobs.stored_codes": ["DELIVERIES", "STRATEGIES", "JITTERS", "PRIORITY_WORDS"],
     "functions.domain.jobs.overlap": ["CODES"],
     "functions.domain.schedules.record": ["WEEKDAY_WORDS"],
     "functions.domain.jobs.job_id": ["_DELIVERY_LETTERS"],
@@ -84,6 +85,8 @@ OTHER_DEFAULTS = {
     "base": "timedelta(seconds=3)",
     "cap": "timedelta(minutes=11)",
     "max_age": "timedelta(days=1)",
+    "intervals": "(timedelta(minutes=1),)",
+    "jitter": "'full'",
     "timeout": "timedelta(seconds=31)",
     "method": "Method.PUT",
     "timezone": "'Europe/Berlin'",

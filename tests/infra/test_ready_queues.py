@@ -60,11 +60,11 @@ def test_a_message_stays_hidden_longer_than_its_worker_can_run_and_its_claim_can
     any_stage: Stage, templates: Templates
 ) -> None:
     timeout = templates.functions()["worker"]["Properties"]["Timeout"]
-    skew = any_stage.wheel.skew.total_seconds()
+    skew = any_stage.wheel.lease_skew.total_seconds()
     for queue in templates.of_type("AWS::SQS::Queue").values():
         if dead_letter_queue_of(queue):
             visibility = queue["Properties"]["VisibilityTimeout"]
-            assert visibility == timeout + skew + 30
+            assert visibility == timeout + 25
             assert any_stage.lease.total_seconds() <= visibility - skew
 
 

@@ -44,7 +44,7 @@ def test_a_lease_ends_before_its_message_comes_back() -> None:
     stage = a_stage()
 
     assert stage.lease == stage.longest_attempt + LEASE_MARGIN
-    assert stage.lease <= stage.visibility - stage.wheel.skew
+    assert stage.lease <= stage.visibility - stage.wheel.lease_skew
 
 
 def test_a_worker_without_time_to_settle_is_refused() -> None:
@@ -56,7 +56,7 @@ def test_a_lease_is_as_long_as_the_longest_claim_that_a_worker_makes() -> None:
     stage = a_stage(worker=FunctionSize(memory_mb=512, timeout=timedelta(seconds=90)))
 
     assert (stage.longest_attempt, stage.lease) == (timedelta(seconds=80), timedelta(seconds=85))
-    assert stage.visibility == timedelta(seconds=90 + 60 + 30)
+    assert stage.visibility == timedelta(seconds=90 + 25)
 
 
 def test_the_workers_of_dev_leave_some_of_a_new_account_s_ten_functions_to_the_others() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from functions.domain.instants import SECOND, parse_instant
 from tests.http_sink import HttpSink, answering
 from tests.integration.stage import Stage
 
@@ -46,6 +47,32 @@ def test_a_retry_that_would_come_after_the_age_of_its_policy_does_not_come(stage
 
     found = stage.get(job_id)
     assert (found["state"], found["attempt"]) == ("failed", 1)
+
+
+def test_a_job_is_tried_again_at_its_intervals_of_which_the_last_is_repeated(stage: Stage, sink: HttpSink):
+    sink.respond = answering(500)
+    job_id = stage.submit(target=sink.url, retry={"intervals": [600, "PT15M"], "attempts": 4})["id"]
+
+    waits = []
+    for _ in range(4):
+        stage.work(within_seconds=1)
+        found = stage.get(job_id)
+        waits.append((found["state"], parse_instant(found["due_at"]) - stage.now()))
+        stage.travel(waits[-1][1])
+        stage.scan()
+
+    assert [state for state, _ in waits] == ["retrying", "retrying", "retrying", "failed"]
+    assert [round(wait / SECOND) for _, wait in waits[:3]] == [600, 900, 900]
+
+
+def test_a_repeated_key_is_another_job_when_its_intervals_differ(stage: Stage):
+    job = {"target": "https://example.com", "delay": 3_600, "idempotency_key": "order-8"}
+    stage.submit(**job, retry={"intervals": [60, 300]})
+
+    assert stage.submit(**job, retry={"intervals": [60, "PT5M"]})["replayed"]
+    for retry in ({"intervals": [60, 301]}, {"intervals": [60, 300], "jitter": "full"}):
+        status, problem = stage.call("POST", "/v1/jobs", {"tenant": "acme", **job, "retry": retry})
+        assert (status, problem["code"]) == (409, "key_reused")
 
 
 def test_a_repeated_key_is_another_job_when_a_header_differs(stage: Stage):

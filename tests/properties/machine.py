@@ -47,6 +47,7 @@ CONDITIONS = st.builds(
     costs=st.sampled_from([0, 1, 20]).map(lambda costs: costs * MILLISECOND),
     fault=st.one_of(st.none(), FAULTS),
     is_held=st.sampled_from([False, False, True]),
+    hides=st.booleans(),
 )
 TENANTS = ["acme", "umbrella"]
 TARGETS = ["fine", "fine", "fine", "flaky", "broken", "poison"]

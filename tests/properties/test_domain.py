@@ -55,7 +55,16 @@ from functions.domain.instants import (
 from functions.domain.jobs.claims import LEDGER_LIFE, expires_at
 from functions.domain.jobs.job import Delivery, Job, Payload, Precision, Priority, Timer, check_tenant
 from functions.domain.jobs.job_id import JobId, job_id_of, parse_job_id
-from functions.domain.jobs.retry import MAX_AGE, MAX_BACKOFF, MIN_BACKOFF, RetryPolicy, Strategy
+from functions.domain.jobs.retry import (
+    MAX_AGE,
+    MAX_BACKOFF,
+    MAX_INTERVALS,
+    MIN_BACKOFF,
+    Jitter,
+    RetryPolicy,
+    Strategy,
+    spread,
+)
 from functions.domain.targets.options import STATUS_CODES, USUAL_SUCCESSES, Method, TargetOptions
 from functions.domain.targets.targets import AllowedTargets, parse_target
 from functions.domain.wheel import Ring, Wheel
@@ -136,12 +145,22 @@ def wheels(draw: st.DrawFn) -> Wheel:
 def policies(draw: st.DrawFn) -> RetryPolicy:
     base = draw(st.integers(MIN_BACKOFF // MILLISECOND, MAX_BACKOFF // MILLISECOND)) * MILLISECOND
     cap = draw(st.integers(base // MILLISECOND, MAX_BACKOFF // MILLISECOND)) * MILLISECOND
+    jitter = draw(st.none() | st.sampled_from(Jitter))
+    if draw(st.booleans()):
+        gaps = st.integers(MIN_BACKOFF // MILLISECOND, MAX_BACKOFF // MILLISECOND).map(lambda gap: gap * MILLISECOND)
+        return RetryPolicy.of_intervals(
+            draw(st.lists(gaps, min_size=1, max_size=MAX_INTERVALS)),
+            attempts=draw(st.none() | st.integers(1, 100)),
+            max_age=draw(st.none() | seconds(MIN_BACKOFF // SECOND, MAX_AGE // SECOND)),
+            jitter=jitter,
+        )
     return RetryPolicy(
         strategy=draw(st.sampled_from(Strategy)),
         attempts=draw(st.integers(1, 100)),
         base=base,
         cap=cap,
         max_age=draw(st.none() | seconds(MIN_BACKOFF // SECOND, MAX_AGE // SECOND)),
+        jitter=jitter,
     )
 
 
@@ -458,10 +477,18 @@ class TestRetries:
     def test_a_gap_never_shrinks_from_attempt_to_attempt_where_chance_has_no_say(
         self, policy: RetryPolicy, attempt: int, previous: timedelta, jitter: float
     ):
-        assume(policy.strategy is not Strategy.DECORRELATED_JITTER)
+        assume(policy.strategy is not Strategy.DECORRELATED_JITTER and not policy.intervals)
         first = policy.backoff(attempt=attempt, previous=previous, jitter=jitter)
 
         assert policy.backoff(attempt=attempt + 1, previous=first, jitter=jitter) >= first
+
+    @given(policies(), milliseconds, st.floats(0, 1, exclude_max=True))
+    def test_a_jitter_only_shortens_a_gap_to_a_second_at_least(
+        self, policy: RetryPolicy, gap: timedelta, jitter: float
+    ):
+        gap = min(max(gap, policy.base), policy.cap)
+
+        assert MIN_BACKOFF <= policy.jittered(gap, jitter=jitter) <= gap
 
     @given(policies(), milliseconds, milliseconds, st.floats(0, 1, exclude_max=True))
     def test_jitter_grows_with_the_gap_before(
@@ -490,7 +517,7 @@ class TestRetries:
         assert following.is_granted
         assert retry.max_age is None or following.due_at - first_at <= retry.max_age
         assert retry_after is None or following.due_at >= failed_at + min(retry_after, MAX_BACKOFF)
-        assert failed_at <= following.due_at <= failed_at + MAX_BACKOFF
+        assert failed_at <= following.due_at <= failed_at + spread(MAX_BACKOFF, jitter=1.0)
         assert following.due_at >= failed_at + MIN_BACKOFF
         assert following.due_at < expires_at(now=failed_at, due_at=following.due_at, lease_until=None) - LEDGER_LIFE / 2
 

@@ -99,6 +99,8 @@ def test_an_accepted_job_is_one_json_object_for_scripts() -> None:
         (["submit", "handler:echo", "--tenant", "a", "--http-method", "HEAD"], "POST, PUT, PATCH, DELETE, GET"),
         (["submit", "handler:echo", "--tenant", "a", "--http-success", "ok"], "'--http-success'"),
         (["submit", "handler:echo", "--tenant", "a", "--retry-max-age", "soon"], "'soon' is not a duration"),
+        (["submit", "handler:echo", "--tenant", "a", "--retry-interval", "soon"], "'soon' is not a duration"),
+        (["submit", "handler:echo", "--tenant", "a", "--retry-jitter", "some"], "none, full, equal"),
         (["submit", "handler:echo", "--tenant", "a", "--payload", "{oops"], "{oops"),
         (["submit", "handler:echo", "--tenant", "a", "--payload", "@/no/such/file"], "/no/such/file"),
         (["submit", "handler:echo", "--tenant", "a", "--delay", "1s", "--run-at", "2030-01-01T00:00:00Z"], "not both"),

@@ -127,6 +127,9 @@ def test_the_client_has_a_field_for_each_of_the_apis() -> None:
         ({"flow": [{"key": "a", "scope": "world"}]}, "flow.0.scope: is one of tenant, stage"),
         ({"flow": [{"key": "a", "limit": 7}]}, "flow.0.limit: is not a field of a flow"),
         ({"retry": {"max_age": "soon"}}, "retry.max_age: 'soon' is not a duration"),
+        ({"retry": {"intervals": 60}}, "retry.intervals: is a list of timedeltas"),
+        ({"retry": {"intervals": [60, "soon"]}}, "retry.intervals: 'soon' is not a duration"),
+        ({"retry": {"jitter": "some"}}, "retry.jitter: is one of none, full, equal"),
     ],
     ids=str,
 )

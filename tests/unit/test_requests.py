@@ -10,8 +10,9 @@ from functions.api.http.requests import MAX_DEPTH, Rules, check_key, compact_jso
 from functions.api.jobs.bodies import BATCH_LIMIT, BatchBody, JobBody
 from functions.domain.errors import InvalidInput
 from functions.domain.far_ring.timer_record import PAYLOAD_LIMIT
+from functions.domain.instants import MINUTE
 from functions.domain.jobs.job import Delivery, Precision, Priority
-from functions.domain.jobs.retry import RetryPolicy, Strategy
+from functions.domain.jobs.retry import Jitter, RetryPolicy, Strategy
 from functions.domain.targets.flows import FlowLimits, FlowScope, NamedFlow, Rate
 from functions.domain.targets.options import USUAL, Method, TargetOptions
 from functions.domain.targets.targets import AllowedTargets
@@ -118,6 +119,44 @@ def test_a_keyed_job_may_be_due_at_any_time_because_it_may_repeat_a_used_key(run
 
 def test_a_base_of_a_second_is_taken():
     assert a_body(retry={"base": 1}).submission(now=NOON).retry.base == timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "found"), [({}, 4), ({"attempts": 2}, 2), ({"attempts": 5}, 5), ({"attempts": 9}, 9)]
+)
+def test_intervals_are_durations_and_grant_an_attempt_more_unless_the_job_says_how_many(
+    attempts: dict[str, int], found: int
+):
+    retry = {"intervals": [60, "PT5M", "PT30M"], "jitter": "equal", "max_age": "P1D", **attempts}
+
+    assert a_body(retry=retry).submission(now=NOON).retry == RetryPolicy.of_intervals(
+        [MINUTE, 5 * MINUTE, 30 * MINUTE], attempts=found, jitter=Jitter.EQUAL, max_age=timedelta(days=1)
+    )
+
+
+@pytest.mark.parametrize(("jitter", "found"), [("none", None), ("full", Jitter.FULL), ("equal", Jitter.EQUAL)])
+@pytest.mark.parametrize("strategy", Strategy)
+def test_every_strategy_takes_every_jitter(strategy: Strategy, jitter: str, found: Jitter | None):
+    retry = a_body(retry={"strategy": strategy, "jitter": jitter}).submission(now=NOON).retry
+
+    assert retry == RetryPolicy(strategy=strategy, jitter=found)
+
+
+@pytest.mark.parametrize(
+    ("beside", "named"),
+    [
+        ({"strategy": "decorrelated_jitter"}, "strategy"),
+        ({"base": 2}, "base"),
+        ({"cap": 600, "base": 60}, "base and cap"),
+    ],
+    ids=str,
+)
+def test_intervals_beside_what_they_take_the_place_of_are_refused_with_what_to_do(beside: dict[str, Any], named: str):
+    with pytest.raises(ValidationError) as refused:
+        a_body(retry={"intervals": [60], **beside})
+
+    message = f"intervals take the place of {named}: leave one of the two out"
+    assert problem_of(refused.value)["errors"] == [{"field": "retry", "message": message}]
 
 
 def test_a_null_payload_is_none():
@@ -262,6 +301,9 @@ def test_a_refused_target_is_one_problem_however_it_was_to_be_called():
         ("retry.base", "PT12H1S", "must be from 1 second to 12 hours"),
         ("retry.cap", "PT13H", "must be from 1 second to 12 hours"),
         ("retry.cap", 1, "must not be smaller than base"),
+        ("retry.intervals", 60, "must be a list"),
+        ("retry.intervals", [1] * 21, "must have at most 20 entries, but has 21"),
+        ("retry.jitter", "some", "Input should be 'none', 'full' or 'equal'"),
         ("retry.pause", 1, "is not a field here: leave it out, or look at its name again"),
         ("retry.max_age", 0.5, "must be from 1 second to 30 days"),
         ("retry.max_age", "P30DT1S", "must be from 1 second to 30 days"),
@@ -302,6 +344,12 @@ def test_a_bad_value_is_refused_with_its_field_and_what_is_wrong(field: str, giv
     ("body", "field", "message"),
     [
         ({"http": {"success": [200, 199]}}, "http.success.1", "Input should be greater than or equal to 200"),
+        ({"retry": {"intervals": [60, 0.5]}}, "retry.intervals.1", "must be from 1 second to 12 hours"),
+        (
+            {"retry": {"intervals": ["soon"]}},
+            "retry.intervals.0",
+            "must be seconds, or an ISO 8601 duration such as PT90S or P1DT2H, without years or months",
+        ),
         ({"http": {"retry_on": [600]}}, "http.retry_on.0", "Input should be less than or equal to 599"),
         ({"http": {"retry_on": ["404"]}}, "http.retry_on.0", "Input should be a valid integer"),
         (

@@ -255,8 +255,11 @@ def test_a_schedule_may_say_everything():
                 "retry": {"max_age": 3_600},
             },
         },
+        {"cron": "0 1 * * *", "job": {**JOB, "retry": {"intervals": [60, 300, 1800], "jitter": "full"}}},
+        {"cron": "0 2 * * *", "job": {**JOB, "retry": {"intervals": [60, 300, 1800], "attempts": 5}}},
+        {"cron": "0 3 * * *", "job": {**JOB, "retry": {"strategy": "fixed", "jitter": "equal"}}},
     ],
-    ids=lambda value: next(iter(value)),
+    ids=str,
 )
 def test_what_is_stored_is_read_as_the_same_schedule(given: dict[str, Any]):
     schedule = a_schedule(**given)

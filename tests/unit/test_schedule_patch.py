@@ -7,6 +7,7 @@ from functions.api.http.problems import Misshapen
 from functions.api.http.requests import Rules
 from functions.api.schedules.patch import names_payload, patched
 from functions.domain.errors import InvalidInput, InvalidSchedule
+from functions.domain.instants import MINUTE
 from functions.domain.jobs.job import Payload
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.schedules.rules import CronRule, Every, Poisson
@@ -98,6 +99,15 @@ def test_null_removes_what_is_said_of_http_and_of_a_retry_s_age():
     after = patched(a_schedule(job=job), {"job": {"http": None, "retry": {"max_age": None}}}, RULES)
 
     assert (after.job.options, after.job.retry) == (TargetOptions(), RetryPolicy())
+
+
+def test_a_patch_of_intervals_takes_the_number_of_attempts_with_it():
+    before = a_schedule(job=a_template(retry=RetryPolicy.of_intervals([MINUTE, 5 * MINUTE])))
+
+    after = patched(before, {"job": {"retry": {"intervals": [60, 300, 1800]}}}, RULES)
+
+    assert after.job.retry == RetryPolicy.of_intervals([MINUTE, 5 * MINUTE, 30 * MINUTE])
+    assert patched(after, {"job": {"retry": {"intervals": None}}}, RULES).job.retry == RetryPolicy()
 
 
 def test_a_stored_payload_stays_when_the_patch_does_not_name_it():

@@ -37,6 +37,10 @@ class ScriptedSqs:
     def change_message_visibility(self, **request: Any) -> None:
         self.requests.append(request)
 
+    def change_message_visibility_batch(self, **request: Any) -> dict[str, Any]:
+        self.requests.append(request)
+        return self.script.pop(0)(request["Entries"]) if self.script else {"Successful": []}
+
     def entries(self) -> list[dict[str, Any]]:
         return [entry for request in self.requests for entry in request["Entries"]]
 
@@ -217,6 +221,24 @@ def test_deferring_hides_a_message_to_the_whole_second_after(
     queue.defer(Receipt("arn:aws:sqs:eu-west-1:1:high", "handle"), until=NOON + until)
 
     assert sqs.requests == [{"QueueUrl": URLS[1], "ReceiptHandle": "handle", "VisibilityTimeout": seconds}]
+
+
+def test_the_messages_of_a_batch_are_hidden_by_one_request_which_says_why_one_is_not(
+    queue: SqsReadyQueue, sqs: ScriptedSqs
+):
+    sqs.script.append(lambda _: {"Failed": [{"Id": "1", "Code": "MessageNotInflight"}]})
+    receipts = [Receipt("arn:aws:sqs:eu-west-1:1:high", handle) for handle in ("one", "two")]
+
+    assert queue.hide(receipts, hidden_for=timedelta(seconds=45)) == ["MessageNotInflight"]
+
+    [request] = sqs.requests
+    assert request == {
+        "QueueUrl": URLS[1],
+        "Entries": [
+            {"Id": "0", "ReceiptHandle": "one", "VisibilityTimeout": 45},
+            {"Id": "1", "ReceiptHandle": "two", "VisibilityTimeout": 45},
+        ],
+    }
 
 
 def refusing(entry_id: str, *, sender_fault: bool) -> Callable[[list[dict[str, Any]]], dict[str, Any]]:

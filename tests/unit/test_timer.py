@@ -1,5 +1,7 @@
 """Which attempt follows an attempt, and when."""
 
+import random
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -8,7 +10,7 @@ import pytest
 
 from functions.domain.instants import MINUTE, SECOND
 from functions.domain.jobs.job import Timer
-from functions.domain.jobs.retry import MAX_BACKOFF, RetryPolicy, Strategy
+from functions.domain.jobs.retry import MAX_BACKOFF, Jitter, RetryPolicy, Strategy
 from testkit.builders import NOON, a_timer
 
 
@@ -77,6 +79,28 @@ class TestRetryAfter:
     def test_it_counts_up_to_the_longest_gap_there_is(self):
         assert due_after(an_attempt(), retry_after=timedelta(days=400)) == MAX_BACKOFF
 
+    def test_it_is_spread_over_a_tenth_of_it_and_never_shortened(self):
+        dues = [due_after(an_attempt(), retry_after=10 * MINUTE, jitter=jitter) for jitter in (0.0, 0.5, 0.99)]
+
+        assert dues == [10 * MINUTE, 10.5 * MINUTE, 10.99 * MINUTE]
+
+    def test_a_thousand_jobs_that_were_told_the_same_date_come_back_one_by_one(self):
+        chance = random.Random(7)
+
+        dues = {due_after(an_attempt(), retry_after=10 * MINUTE, jitter=chance.random()) for _ in range(1_000)}
+
+        seconds = Counter(due // SECOND for due in dues)
+        assert set(seconds) == set(range(600, 660))
+        assert max(seconds.values()) < 40
+
+    def test_where_it_ends_at_the_age_of_the_policy_the_attempt_is_made_then(self):
+        timer = an_attempt(max_age=10 * MINUTE)
+
+        following = timer.next_attempt(failed_at=NOON, jitter=0.9, retry_after=9.5 * MINUTE)
+
+        assert following is not None
+        assert following.due_at == NOON + 10 * MINUTE
+
     def test_there_is_no_attempt_when_it_leads_beyond_the_age_of_the_policy(self):
         timer = an_attempt(max_age=10 * MINUTE)
 
@@ -141,8 +165,34 @@ class TestReplay:
         assert (again.attempt, again.spent, again.counted_from) == (7, 6, NOON + MINUTE)
 
 
-def due_after(timer: Timer, *, retry_after: timedelta | None = None) -> timedelta:
+class TestJitter:
+    @pytest.mark.parametrize(("jitter", "due"), [(None, 60), (Jitter.FULL, 15), (Jitter.EQUAL, 37.5)])
+    def test_the_next_attempt_is_due_by_the_jitter_of_its_policy_and_remembers_the_gap_without_it(
+        self, jitter: Jitter | None, due: float
+    ):
+        following = an_attempt(jitter=jitter).next_attempt(failed_at=NOON, jitter=0.25)
+
+        assert following is not None
+        assert (following.due_at - NOON, following.backoff) == (due * SECOND, MINUTE)
+
+    def test_a_decorrelated_gap_goes_on_growing_from_what_it_was_before_its_jitter(self):
+        timer = an_attempt(strategy=Strategy.DECORRELATED_JITTER, base=SECOND, jitter=Jitter.FULL)
+
+        following = replace(timer, backoff=MINUTE).next_attempt(failed_at=NOON, jitter=0.75)
+
+        assert following is not None
+        assert following.backoff == SECOND + (3 * MINUTE - SECOND) * 0.75
+        assert following.due_at - NOON == SECOND  # the lower digits of three quarters are none
+
+    def test_attempts_after_a_replay_begin_with_the_first_interval_again(self):
+        policy = RetryPolicy.of_intervals([MINUTE, 5 * MINUTE])
+
+        assert due_after(replace(a_timer(retry=policy, attempt=5), spent=4)) == MINUTE
+        assert due_after(replace(a_timer(retry=policy, attempt=6), spent=4)) == 5 * MINUTE
+
+
+def due_after(timer: Timer, *, retry_after: timedelta | None = None, jitter: float = 0) -> timedelta:
     """How long after a failure the next attempt is due."""
-    following = timer.next_attempt(failed_at=NOON, jitter=0, retry_after=retry_after)
+    following = timer.next_attempt(failed_at=NOON, jitter=jitter, retry_after=retry_after)
     assert following is not None
     return following.due_at - NOON

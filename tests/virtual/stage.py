@@ -60,7 +60,7 @@ class VirtualStage:
         self.clock = fakes.FakeClock(now)
         self._tokens = itertools.count(1)
         letters = fakes.InMemoryDeadLetters()
-        self.ledger = fakes.InMemoryLedger(skew=wheel.skew, dead_letters=letters)
+        self.ledger = fakes.InMemoryLedger(skew=wheel.lease_skew, dead_letters=letters)
         self.timers = fakes.InMemoryTimerStore(wheel=wheel, ledger=self.ledger)
         self.ready = fakes.InMemoryReadyQueue(self.clock)
         self.shards = fakes.InMemoryShardStore()

@@ -132,6 +132,13 @@ def duration_problems(field: str, value: Any) -> list[FieldProblem]:
     return [FieldProblem(field, "is not negative", str(value))] if value < timedelta(0) else []
 
 
+def duration_list_problems(field: str, value: Any) -> list[FieldProblem]:
+    """A sequence of timedeltas that are not negative."""
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return [FieldProblem(field, "is a list of timedeltas", value)]
+    return [problem for each in value for problem in duration_problems(field, each)]
+
+
 def flag_problems(field: str, value: Any) -> list[FieldProblem]:
     """True, False or None."""
     return [] if value is None or isinstance(value, bool) else [FieldProblem(field, "is true or false", value)]

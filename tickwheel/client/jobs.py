@@ -15,6 +15,7 @@ from tickwheel.client.fields import (
     Reader,
     choice_problems,
     count_problems,
+    duration_list_problems,
     duration_problems,
     flag_problems,
     header_problems,
@@ -34,6 +35,7 @@ Priority = Literal["critical", "high", "normal", "low"]
 Delivery = Literal["exactly_once", "at_least_once", "at_most_once"]
 Precision = Literal["default", "exact"]
 Strategy = Literal["exponential", "fixed", "linear", "decorrelated_jitter"]
+Jitter = Literal["none", "full", "equal"]
 Method = Literal["POST", "PUT", "PATCH", "DELETE", "GET"]
 Ring = Literal["near", "far"]
 
@@ -43,7 +45,8 @@ class RetryPolicy:
     """When a failed attempt is retried. A field that is None takes the scheduler's default.
 
     The defaults are `decorrelated_jitter`, 5 attempts, a base of 2 s and a cap of 10 minutes. No attempt is due later
-    than `max_age` after the first.
+    than `max_age` after the first. `intervals` are the waits one after the other, in place of strategy, base and cap; the
+    last one is repeated where there are more attempts. `jitter` is that of each wait: `none`, unless it is given.
     """
 
     strategy: Strategy | None = None
@@ -51,6 +54,8 @@ class RetryPolicy:
     base: timedelta | None = None
     cap: timedelta | None = None
     max_age: timedelta | None = None
+    intervals: Sequence[timedelta] = ()
+    jitter: Jitter | None = None
 
     def __post_init__(self) -> None:
         problems = [
@@ -58,6 +63,8 @@ class RetryPolicy:
             *duration_problems("retry.base", self.base),
             *duration_problems("retry.cap", self.cap),
             *duration_problems("retry.max_age", self.max_age),
+            *duration_list_problems("retry.intervals", self.intervals),
+            *choice_problems("retry.jitter", self.jitter, Jitter),
         ]
         _refuse([*problems, *count_problems("retry.attempts", self.attempts)])
 
@@ -255,7 +262,10 @@ class Cancellation(Answer):
 
 
 def _parse_retry(body: Any) -> RetryPolicy:
-    durations = {"base": parse_duration, "cap": parse_duration, "max_age": parse_duration}
+    durations: Parsers = {
+        **dict.fromkeys(("base", "cap", "max_age"), parse_duration),
+        "intervals": lambda value: [parse_duration(each) for each in value] if isinstance(value, list) else value,
+    }
     names = names_of(RetryPolicy)
     return read_part("retry", body, RetryPolicy, InvalidJob, names=names, whole="a job", parsers=durations)
 

@@ -27,10 +27,16 @@ class RetryOptions(OptionSet):
     retry_max_age: Annotated[timedelta | None, duration("No attempt is due later than this after the first one.")] = (
         None
     )
+    retry_interval: Annotated[
+        list[timedelta] | None,
+        duration("Wait before the second attempt, then before the third, and so on; the last is repeated. Repeatable."),
+    ] = None
+    retry_jitter: Annotated[str | None, typer.Option(help="Jitter of each wait: none, full or equal.")] = None
 
     def as_json(self) -> dict[str, Any]:
         """Its options, as the API takes them."""
-        return said({name.removeprefix("retry_"): value for name, value in vars(self).items()})
+        fields = {name.removeprefix("retry_"): value for name, value in vars(self).items()}
+        return said({**fields, "intervals": fields.pop("interval")})
 
 
 @dataclass(kw_only=True)

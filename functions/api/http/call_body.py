@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from functions.api.http import requests
@@ -14,7 +14,16 @@ from functions.domain.errors import InvalidJob
 from functions.domain.far_ring.timer_record import PAYLOAD_LIMIT
 from functions.domain.instants import MILLISECOND
 from functions.domain.jobs.job import MAX_TAGS, Delivery, Precision, Priority, check_tags
-from functions.domain.jobs.retry import MAX_AGE, MAX_ATTEMPTS, MAX_BACKOFF, MIN_BACKOFF, RetryPolicy, Strategy
+from functions.domain.jobs.retry import (
+    MAX_AGE,
+    MAX_ATTEMPTS,
+    MAX_BACKOFF,
+    MAX_INTERVALS,
+    MIN_BACKOFF,
+    Jitter,
+    RetryPolicy,
+    Strategy,
+)
 from functions.domain.schedules.defaults import REQUESTED
 from functions.domain.targets.flows import MAX_FLOWS, NamedFlow, check_flows
 from functions.domain.targets.kinds import Kind
@@ -46,6 +55,19 @@ class RetryBody(requests.StrictModel):
     max_age: Annotated[_Age | None, Field(description="No attempt is due later than this after the first one.")] = (
         REQUESTED.retry.max_age
     )
+    intervals: Annotated[
+        tuple[_Backoff, ...],
+        Field(
+            max_length=MAX_INTERVALS,
+            description="The waits before the second attempt, the third and so on, in place of `strategy`, `base` and `cap`. "
+            "`attempts` is then one more than there are intervals. With more attempts than that the last interval is repeated.",
+            examples=[[60, 300, 1800]],
+        ),
+    ] = REQUESTED.retry.intervals
+    jitter: Annotated[
+        Literal["none", "full", "equal"],
+        Field(description="`full` waits a random part of each gap, `equal` half of it and a random part of the rest."),
+    ] = "none"
 
     @field_validator("cap")
     @classmethod
@@ -54,11 +76,25 @@ class RetryBody(requests.StrictModel):
             raise PydanticCustomError("cap", "must not be smaller than base")
         return value
 
+    @model_validator(mode="after")
+    def _intervals_stand_alone(self) -> Self:
+        beside = [name for name in ("strategy", "base", "cap") if name in self.model_fields_set]
+        if self.intervals and beside:
+            said = {"beside": " and ".join(beside)}
+            raise PydanticCustomError(
+                "intervals", "intervals take the place of {beside}: leave one of the two out", said
+            )
+        return self
+
     def policy(self) -> RetryPolicy:
         """The policy of the domain."""
+        jitter = None if self.jitter == "none" else Jitter(self.jitter)
+        if self.intervals:
+            attempts = self.attempts if "attempts" in self.model_fields_set else None
+            return RetryPolicy.of_intervals(**self.by_name("intervals", "max_age"), attempts=attempts, jitter=jitter)
         # A cap that was not given makes way for a longer base.
         cap = max(self.base, self.cap)
-        return RetryPolicy(**self.by_name("strategy", "attempts", "base", "max_age"), cap=cap)
+        return RetryPolicy(**self.by_name("strategy", "attempts", "base", "max_age"), cap=cap, jitter=jitter)
 
 
 class HttpBody(requests.StrictModel):

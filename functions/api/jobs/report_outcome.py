@@ -61,8 +61,10 @@ class OutcomeReports:
             is_held = row is not None and bool(row.held)
             lease = _timer_of(job_id, row).job.timeout + LEASE_MARGIN if is_held and row else USUAL_LEASE
         now = self.clock.now()
+        # As long by the stores' clocks, by which workers go, where this one is behind them.
+        lease_until = now + lease + max(timedelta(0), -self.clock.offset())
         answer = self.ledger.extend(
-            job_id, fence=fence, lease_until=now + lease, now=now, needs_id=not self.known.has_check(job_id)
+            job_id, fence=fence, lease_until=lease_until, now=now, needs_id=not self.known.has_check(job_id)
         )
         if isinstance(answer, Refused):
             self._check(job_id, answer.row)

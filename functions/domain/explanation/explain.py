@@ -41,7 +41,7 @@ def _explain_running(facts: Facts, row: LedgerRow) -> Explanation:
             ),
             remedy="The target: it completes or fails the job with its fence, or its lease ends.",
         )
-    if until is not None and facts.now >= after_lease(until, skew=facts.wheel.skew):
+    if until is not None and facts.now >= after_lease(until, skew=facts.wheel.lease_skew):
         return Explanation(
             reason=Reason.LEASED,
             at=until,

@@ -20,7 +20,7 @@ from functions.domain.instants import MILLISECOND, from_ms, to_ms
 from functions.domain.jobs.job import Job, Payload, Precision, Priority, Timer
 from functions.domain.jobs.occurrence import Occurrence
 from functions.domain.jobs.retry import RetryPolicy
-from functions.domain.jobs.stored_codes import DELIVERIES, OVERLAPS, STRATEGIES
+from functions.domain.jobs.stored_codes import DELIVERIES, JITTERS, OVERLAPS, STRATEGIES
 from functions.domain.schedules.defaults import STORED
 from functions.domain.schedules.schedule import check_schedule_id
 from functions.domain.schedules.state import Link
@@ -205,12 +205,15 @@ def _read_record(record: dict[str, Any], *, tenant: str) -> Timer:
     retry = STORED.retry
     if "r" in record:
         strategy, attempts, base, cap, *max_age = record["r"]
+        jitter, *intervals = record.get("j", [0])
         retry = RetryPolicy(
             strategy=STRATEGIES.member_of(strategy),
             attempts=attempts,
             base=base * MILLISECOND,
             cap=cap * MILLISECOND,
             max_age=max_age[0] * MILLISECOND if max_age else None,
+            intervals=tuple(_whole(interval, most=_MOST_MS) * MILLISECOND for interval in intervals),
+            jitter=JITTERS.member_of(jitter) if jitter != 0 else STORED.retry.jitter,
         )
     job = Job(
         tenant=tenant,
@@ -260,6 +263,12 @@ def _write_terms(job: Job) -> dict[str, Any]:
             retry.cap // MILLISECOND,
             *([retry.max_age // MILLISECOND] if retry.max_age is not None else []),
         ]
+        # Beside it, where a release that knows neither finds what it can do instead.
+        if retry.jitter or retry.intervals:
+            record["j"] = [
+                JITTERS.code_of(retry.jitter) if retry.jitter else 0,
+                *(each // MILLISECOND for each in retry.intervals),
+            ]
     if job.timeout != STORED.timeout:
         record["o"] = job.timeout // MILLISECOND
     if job.expires_at is not None:

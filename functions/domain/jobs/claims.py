@@ -23,7 +23,7 @@ LEASE_MARGIN = timedelta(seconds=5)
 
 MOVED_LIFE = timedelta(days=105)
 """How long the row with the new id of a moved job is kept after that job was due. Its end may come late: retries go on
-for 50 days at most, and its own row lives 22 days after it."""
+for 55 days at most, and its own row lives 22 days after it."""
 
 LONG_OVERDUE = timedelta(minutes=5)
 """After which an attempt that nobody has claimed may have lost its message."""
@@ -219,7 +219,7 @@ def overdue_attempt(row: LedgerRow | None, *, now: datetime) -> int | None:
 
 
 MAX_REQUEUES = 50
-"""How often an attempt without a row gets a fresh message when none of its receives led to a start: a day of throttled workers. What
+"""How often an attempt without a row gets a fresh message when none of its receives led to a start: half a day of throttled workers. What
 fails before each start, such as a payload that cannot be read, must come to an end, too."""
 
 

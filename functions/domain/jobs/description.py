@@ -36,13 +36,15 @@ def describe_job(job: Job) -> dict[str, Any]:
 
 
 def retry_body(retry: RetryPolicy) -> dict[str, Any]:
-    """A retry policy in all its parts."""
+    """A retry policy in all its parts that are of consequence."""
+    gaps = {"base": format_duration(retry.base), "cap": format_duration(retry.cap)}
+    intervals = [format_duration(interval) for interval in retry.intervals]
     return {
-        "strategy": retry.strategy.value,
+        **({"intervals": intervals} if intervals else {"strategy": retry.strategy.value}),
         "attempts": retry.attempts,
-        "base": format_duration(retry.base),
-        "cap": format_duration(retry.cap),
+        **({} if intervals else gaps),
         **({"max_age": format_duration(retry.max_age)} if retry.max_age is not None else {}),
+        **({"jitter": retry.jitter.value} if retry.jitter is not None else {}),
     }
 
 

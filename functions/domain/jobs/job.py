@@ -11,7 +11,7 @@ from functions.domain import key_lengths
 from functions.domain.errors import InvalidJob
 from functions.domain.instants import require_aware, to_ms
 from functions.domain.jobs.occurrence import Occurrence
-from functions.domain.jobs.retry import MAX_BACKOFF, RetryPolicy
+from functions.domain.jobs.retry import RetryPolicy, asked_for, spread
 from functions.domain.targets.flows import NamedFlow, check_flows
 from functions.domain.targets.options import USUAL, TargetOptions
 from functions.domain.trace import Trace
@@ -118,8 +118,8 @@ class Job:
 class Timer:
     """One stored future firing of a job.
 
-    due_at: when this attempt is due. attempt: from 1. backoff: the gap before this attempt, which decorrelated
-    jitter grows from. spent: attempts that the policy no longer counts, and counted_from: since when it counts age,
+    due_at: when this attempt is due. attempt: from 1. backoff: the gap before this attempt, without its jitter, which
+    decorrelated jitter grows from. spent: attempts that the policy no longer counts, and counted_from: since when it counts age,
     after a replay. is_granted: False of a watchdog that is due when the policy grants no attempt any more. not_before:
     it waits in the wheel until then, though it may be due: for a cap of its tenant, a pause, a class that is full, or
     because nobody had asked for it before.
@@ -170,17 +170,21 @@ class Timer:
     def next_attempt(self, *, failed_at: datetime, jitter: float, retry_after: timedelta | None = None) -> Timer | None:
         """The timer of the attempt after this one; None when the policy grants no other.
 
-        jitter: a number from 0 up to 1. retry_after: what the target asked for; MAX_BACKOFF at most is granted.
+        jitter: a number from 0 up to 1. retry_after: what the target asked for; MAX_BACKOFF at most is granted, and spread.
         """
         retry, count = self.job.retry, self.attempt - self.spent
         if not self.is_granted or count >= retry.attempts:
             return None
         gap = retry.backoff(attempt=count, previous=self.backoff, jitter=jitter)
-        wait = max(gap, min(retry_after or gap, MAX_BACKOFF))
+        wait, granted = retry.jittered(gap, jitter=jitter), asked_for(retry_after or timedelta(0))
         # Whoever saw the failure may have a clock behind that of the worker who called: no attempt is due before this one.
-        due_at = max(failed_at + wait, self.due_at)
-        if retry.max_age is not None and self.age_at(due_at) > retry.max_age:
-            return None
+        earliest = max(failed_at + max(wait, granted), self.due_at)
+        due_at = max(earliest, failed_at + spread(granted, jitter=jitter)) if retry_after else earliest
+        if retry.max_age is not None:
+            if self.age_at(earliest) > retry.max_age:
+                return None
+            # No job loses an attempt to being spread.
+            due_at = min(due_at, (self.counted_from or self.job.scheduled_at) + retry.max_age)
         return replace(self, due_at=due_at, attempt=self.attempt + 1, backoff=gap, turns=frozenset())
 
     def watchdog(self, *, due_at: datetime) -> Timer:

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from functions.domain.errors import Undecodable
 from functions.domain.jobs import overlap
 from functions.domain.jobs.job import Delivery, Priority
-from functions.domain.jobs.retry import Strategy
+from functions.domain.jobs.retry import Jitter, Strategy
 
 Member = TypeVar("Member", bound=Enum)
 Code = TypeVar("Code", int, str)
@@ -46,6 +46,7 @@ class Codes(Generic[Member, Code]):
 
 DELIVERIES = Codes({Delivery.EXACTLY_ONCE: 0, Delivery.AT_LEAST_ONCE: 1, Delivery.AT_MOST_ONCE: 2})
 STRATEGIES = Codes({Strategy.EXPONENTIAL: 0, Strategy.FIXED: 1, Strategy.LINEAR: 2, Strategy.DECORRELATED_JITTER: 3})
+JITTERS = Codes({Jitter.FULL: 1, Jitter.EQUAL: 2})
 OVERLAPS = Codes(overlap.CODES)
 PRIORITY_WORDS = Codes(
     {Priority.CRITICAL: "critical", Priority.HIGH: "high", Priority.NORMAL: "normal", Priority.LOW: "low"}

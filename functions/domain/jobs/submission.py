@@ -134,9 +134,11 @@ def fingerprint_of(submission: Submission) -> str:
 
 def _unusual_parts(submission: Submission) -> list[object]:
     """What came after the first fingerprints were stored: a job that says nothing of it has the one that it always had."""
-    options, max_age = submission.options, submission.retry.max_age
+    options, retry = submission.options, submission.retry
     parts = {
-        "max_age": max_age and max_age // MILLISECOND,
+        "max_age": retry.max_age and retry.max_age // MILLISECOND,
+        "intervals": [interval // MILLISECOND for interval in retry.intervals],
+        "retry_jitter": retry.jitter,
         "method": options.method if options.method is not USUAL.method else None,
         "headers": options.headers,
         "success": options.success_codes,

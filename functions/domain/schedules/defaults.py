@@ -45,6 +45,8 @@ STORED = Defaults(
         base=timedelta(seconds=2),
         cap=timedelta(minutes=10),
         max_age=None,
+        intervals=(),
+        jitter=None,
     ),
     timeout=timedelta(seconds=30),
     method=Method.POST,

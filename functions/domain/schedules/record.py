@@ -17,7 +17,7 @@ from functions.domain.instants import format_duration, format_instant, parse_dur
 from functions.domain.jobs.description import flow_body, retry_body
 from functions.domain.jobs.job import Delivery, Payload, Precision
 from functions.domain.jobs.overlap import Overlap
-from functions.domain.jobs.retry import RetryPolicy, Strategy
+from functions.domain.jobs.retry import Jitter, RetryPolicy, Strategy
 from functions.domain.jobs.stored_codes import PRIORITY_WORDS, Codes
 from functions.domain.schedules.defaults import STORED, Defaults
 from functions.domain.schedules.rrules import last_of
@@ -191,6 +191,8 @@ def _read_calendar(written: dict[str, Any]) -> Calendar:
 def encode_template(job: JobTemplate, defaults: Defaults = STORED) -> dict[str, Any]:
     """The job of a schedule as JSON values, without what has its default."""
     usual = retry_body(defaults.retry)
+    if job.retry.intervals:
+        usual["attempts"] = len(job.retry.intervals) + 1
     retry = _unusual({name: (value, usual.get(name)) for name, value in retry_body(job.retry).items()})
     http = _unusual(
         {
@@ -218,7 +220,6 @@ def encode_template(job: JobTemplate, defaults: Defaults = STORED) -> dict[str, 
 
 
 def _read_job(written: dict[str, Any]) -> JobTemplate:
-    retry, usual = written.get("retry", {}), STORED.retry
     payload = written.get("payload")
     text = None if payload is None else json.dumps(payload, separators=(",", ":"), ensure_ascii=False)
     return JobTemplate(
@@ -227,13 +228,7 @@ def _read_job(written: dict[str, Any]) -> JobTemplate:
         priority=PRIORITY_WORDS.member_of(written["priority"]) if "priority" in written else STORED.priority,
         delivery=Delivery(written.get("delivery", STORED.delivery)),
         precision=Precision(written.get("precision", STORED.precision)),
-        retry=RetryPolicy(
-            strategy=Strategy(retry.get("strategy", usual.strategy)),
-            attempts=retry.get("attempts", usual.attempts),
-            base=_duration(retry, "base", usual.base),
-            cap=_duration(retry, "cap", usual.cap),
-            max_age=_optional(parse_duration, retry.get("max_age")),
-        ),
+        retry=_read_retry(written.get("retry", {})),
         timeout=_duration(written, "timeout", STORED.timeout),
         expires_after=_optional(parse_duration, written.get("expires_after")),
         options=_read_options(written),
@@ -252,6 +247,23 @@ def _read_flow(written: dict[str, Any]) -> NamedFlow:
         key=written["key"],
         scope=FlowScope(written.get("scope", FlowScope.TENANT)),
         limits=None if limits == FlowLimits() else limits,
+    )
+
+
+def _read_retry(written: dict[str, Any]) -> RetryPolicy:
+    usual = STORED.retry
+    max_age = _optional(parse_duration, written.get("max_age"))
+    jitter = _optional(Jitter, written.get("jitter", usual.jitter))
+    if "intervals" in written:
+        intervals = [parse_duration(interval) for interval in written["intervals"]]
+        return RetryPolicy.of_intervals(intervals, attempts=written.get("attempts"), max_age=max_age, jitter=jitter)
+    return RetryPolicy(
+        strategy=Strategy(written.get("strategy", usual.strategy)),
+        attempts=written.get("attempts", usual.attempts),
+        base=_duration(written, "base", usual.base),
+        cap=_duration(written, "cap", usual.cap),
+        max_age=max_age,
+        jitter=jitter,
     )
 
 

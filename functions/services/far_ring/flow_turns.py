@@ -161,7 +161,7 @@ class FlowTurns:
         if limits.concurrency is None:
             return MOST
         leases = self.permits.leases(str(flow), limit=limits.concurrency)
-        taken = sum(not is_free(until, now=now, skew=self.wheel.skew) for until in leases.values())
+        taken = sum(not is_free(until, now=now, skew=self.wheel.lease_skew) for until in leases.values())
         return limits.concurrency - taken
 
     def _pick(self, flow: FlowId, state: FlowState, *, most: int) -> _Picked:

@@ -84,7 +84,7 @@ class Settler:
     def hold(self, timer: Timer, claim: Claim) -> bool:
         """The target answered 202. A watchdog finds out when it falls silent."""
         lease_until = lease_of(timer.job.timeout, now=self.clock.now())
-        self.place(timer.watchdog(due_at=after_lease(lease_until, skew=self.wheel.skew)))
+        self.place(timer.watchdog(due_at=after_lease(lease_until, skew=self.wheel.lease_skew)))
         now = self.clock.now()
         answer = self.ledger.hold(timer, fence=claim.fence, owner=claim.owner, lease_until=lease_until, now=now)
         if not isinstance(answer, Refused):

@@ -56,7 +56,7 @@ class ConcurrencyLimiter:
         owner = self.token()
         for number in self._numbers(tenant, limit=limit):
             permit = Permit(tenant=tenant, number=number, owner=owner, lease_until=lease_until)
-            if self.permits.take(permit, now=self.clock.now(), skew=self.wheel.skew):
+            if self.permits.take(permit, now=self.clock.now(), skew=self.wheel.lease_skew):
                 return permit
         return None
 
@@ -81,5 +81,5 @@ class ConcurrencyLimiter:
         guessed = int(self.jitter() * limit)
         yield guessed
         leases = self.permits.leases(tenant, limit=limit)
-        free = free_permits(leases, limit=limit, now=self.clock.now(), skew=self.wheel.skew, chance=self.jitter())
+        free = free_permits(leases, limit=limit, now=self.clock.now(), skew=self.wheel.lease_skew, chance=self.jitter())
         yield from [number for number in free if number != guessed][:_TRIES]
