@@ -44,6 +44,7 @@ check: setup ## what CI checks before the tests: format, lint, types, import con
 	@python scripts/vulnerabilities.py
 
 format: setup ## format and fix what can be fixed
+	@python -m scripts.client_values
 	@ruff format .
 	@ruff check --fix-only --quiet .
 

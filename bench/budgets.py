@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from functions.domain.jobs.job import Delivery, Precision
 from functions.domain.jobs.overlap import Overlap
+from functions.domain.targets.flows import FlowLimits, NamedFlow, parse_rate
 from functions.domain.wheel import Ring
 
 
@@ -20,6 +21,11 @@ class Units:
 
     def __add__(self, other: "Units") -> "Units":
         return Units(self.writes + other.writes, self.reads + other.reads, self.sqs_requests + other.sqs_requests)
+
+
+def a_flow(key: str, rate: str = "", **limits: int) -> NamedFlow:
+    """A flow with these limits."""
+    return NamedFlow(key=key, limits=FlowLimits(rate=parse_rate(rate) if rate else None, **limits))
 
 
 class Path(NamedTuple):
@@ -58,6 +64,17 @@ OCCURRENCES: Mapping[Overlap, Units] = {
     Overlap.FORBID: Units(5, 2.8, 0.3),
 }
 """One fire of a schedule, exactly_once, by its overlap policy."""
+
+WAITS = "a rate that it waits for"
+FLOWS: Mapping[str, tuple[NamedFlow, Units]] = {
+    # Its token.
+    "a rate with tokens left": (a_flow("free", "1000/s", burst=10_000), Units(3.1, 0.1, 0.3)),
+    # Its permit, taken and given back; whether somebody waits, before and after.
+    "a bound with permits left": (a_flow("bound", concurrency=1_000), Units(4.1, 1.1, 0.3)),
+    # The token that there is not, the notes of its parking and of its entry, its row, in and out; then its token. And its share of turns.
+    WAITS: (a_flow("used-up", "1000/s", burst=10_000), Units(8.1, 0.4, 0.7)),
+}
+"""A job that names a flow: near, exactly_once."""
 
 SPARSE_CRONS = (
     "0 9 15W * *",

@@ -14,6 +14,7 @@ from bench.cost_inputs import model_of
 from bench.cost_terms import Assumed, Bill, Workload
 from infra.capacity import JOBS_A_REQUEST, LEDGER_WRITES, PARTITION_WRITES, QUOTAS, Quota, needed_quotas
 from infra.stage import Stage
+from infra.throughput import FOR_A_HERD
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "capacity.md"
 
@@ -44,7 +45,12 @@ def tables() -> Mapping[str, Iterable[Row]]:
     """The rows of each table of the page by the first cell of its heading."""
     scale = Stage.named("scale")
     model = model_of(scale, Assumed())
-    return {"quota": _quotas(scale), "table": _partitions(scale, model), "an hour": _hours(model)}
+    return {
+        "quota": _quotas(scale),
+        "table": _partitions(scale, model),
+        "for a herd": _for_a_herd(scale),
+        "an hour": _hours(model),
+    }
 
 
 def written(page: str) -> str:
@@ -104,6 +110,13 @@ def _partitions(scale: Stage, model: Model) -> Iterator[Row]:
             f"{warm:,}",
             f"{warm // PARTITION_WRITES:,}",
         )
+
+
+def _for_a_herd(scale: Stage) -> Iterator[Row]:
+    for table, warm in FOR_A_HERD.items():
+        own = scale.warm_throughput.get(table)
+        of_scale = (f"{own.writes:,}", f"{own.reads:,}") if own else ("", "")
+        yield (f"`{table}`", *of_scale, f"{warm.writes:,}", f"{warm.reads:,}")
 
 
 def _hours(model: Model) -> Iterator[Row]:

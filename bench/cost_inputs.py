@@ -71,7 +71,9 @@ def deployed_of(stage: Stage) -> Deployed:
         audit_sample=stage.audit_sample,
         log_days=_LOG_DAYS[stage.log_retention.name],
         # The sources of dead letters have a maximum on every stage.
-        limited_sources=sum(limit is not None for limit in stage.max_concurrency) + len(Priority),
+        limited_sources=sum(limit is not None for limit in stage.max_concurrency)
+        + len(Priority)
+        + len(stage.submission_queues),
         unlimited_sources=sum(limit is None for limit in stage.workers),
         pollers=sum(pollers.minimum for pollers in stage.pollers if pollers),
         ready=stage.ready_critical,

@@ -53,7 +53,7 @@ class HeldQueues:
     def deliver(self) -> Iterator[list[HeldMessage]]:
         """Every message in batches of ten, the clock at the instant at which the last of them is visible."""
         messages, self._messages = self._messages, []
-        self._clock.set(max((message.visible_at for message in messages), default=self._clock.now()))
+        self._clock.set(max([self._clock.now(), *(message.visible_at for message in messages)]))
         for start in range(0, len(messages), BATCH):
             self._requests += 2
             yield messages[start : start + BATCH]

@@ -7,7 +7,7 @@ import itertools
 import random
 import string
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -36,6 +36,7 @@ from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.jobs.submission import Submission, job_of
 from functions.domain.schedules.rules import Every
 from functions.domain.schedules.schedule import JobTemplate, Schedule
+from functions.domain.targets.flows import FlowId, NamedFlow
 from functions.domain.wheel import Ring
 from functions.ports.ready_queue import Receipt
 from functions.runtime.wiring import job_identity
@@ -56,6 +57,8 @@ _TENANT = "acme"
 _TIME_LIMIT = timedelta(minutes=1)
 _TICK = timedelta(minutes=1)
 _PERIOD = timedelta(hours=1)
+_MOST_TURNS = 100
+_USED_UP = timedelta(seconds=15)
 _OF_JOBS = tuple(table.name for table in ALL_TABLES if table is not SHARDS)
 """Tables whose units a job pays for; those of the shards table belong to a tick, however many jobs it promotes."""
 
@@ -67,13 +70,14 @@ _PAYLOAD = f'"{"".join(random.Random(1).choices(_LETTERS, k=PAYLOAD_BYTES - 2))}
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Units of one job on every path, of one fire of a schedule, of one tick that promotes nothing, of one mark.
+    """Units of one job on every path, of one fire of a schedule, of one job that names a flow, of one tick that promotes nothing, of one mark.
 
     And of what a process reads once in half a minute.
     """
 
     paths: Mapping[Path, Units]
     occurrences: Mapping[Overlap, Units]
+    flows: Mapping[str, Units]
     tick: Units
     mark: Units
     knowledge: Units
@@ -98,6 +102,8 @@ def above_budget(measured: Measured) -> list[str]:
     ]
     for overlap, used in measured.occurrences.items():
         found += over_budget(f"an occurrence, {overlap}", used, budgets.OCCURRENCES[overlap])
+    for name, used in measured.flows.items():
+        found += over_budget(name, used, budgets.FLOWS[name][1])
     for name, (used, budget) in _apart(measured).items():
         found += over_budget(name, used, budget)
     return found
@@ -114,6 +120,10 @@ def measure(endpoint_url: str, console: Console, *, jobs: int) -> Measured:
         return Measured(
             paths,
             {overlap: rig.measure_fires(overlap, jobs) for overlap in budgets.OCCURRENCES},
+            {
+                name: rig.measure_flow(flow, jobs, is_used_up=name == budgets.WAITS)
+                for name, (flow, _) in budgets.FLOWS.items()
+            },
             tick,
             mark,
             knowledge,
@@ -141,7 +151,7 @@ class _Rig:
         self._scanner = wiring.build(Scanner)
         self._schedules = wiring.build(ScheduleManager, gate=OpenGate())
         self._worker = wiring.build(Worker, side_by_side=wiring.run_side_by_side)
-        self._scan()  # a shard's first tick looks a day back
+        self._scan()  # a shard's first tick asks where to begin
 
     def measure_tick(self) -> Units:
         """One tick, a minute after the one before, of a shard that has nothing."""
@@ -227,6 +237,31 @@ class _Rig:
             self._schedules.delete(_TENANT, f"{overlap}-{number}")
         return Units(used.writes / schedules, used.reads / schedules, used.sqs_requests / schedules)
 
+    def measure_flow(self, flow: NamedFlow, jobs: int, *, is_used_up: bool) -> Units:
+        """Units of one of so many jobs that name a flow and are due at once, from submission to settlement.
+
+        is_used_up: all of them wait for it.
+        """
+        path = Path(Ring.NEAR, Delivery.EXACTLY_ONCE, keyed=False)
+        self._ran.clear()
+        self._know()
+        if is_used_up:
+            # More than its burst: for some seconds there is no token for anybody.
+            now = self.clock.now()
+            self._wiring.flows.spend(FlowId(_TENANT, flow.key), cost=_USED_UP, now=now, latest=now, has_had_turn=False)
+            self._take(*_OF_JOBS)
+        self._spent()
+        due_at = self.clock.now() + SECOND
+        self._submit([replace(self._submission(path, due_at), flows=(flow,)) for _ in range(jobs)], path)
+        for _ in range(_MOST_TURNS):
+            self._execute()
+            if len(self._ran) == jobs:
+                break
+            self.clock.sleep(SECOND)
+        used = self._spent()
+        assert len(self._ran) == len(set(self._ran)) == jobs, f"{flow.key}: {len(self._ran)} runs of {jobs} jobs"
+        return Units(used.writes / jobs, used.reads / jobs, used.sqs_requests / jobs)
+
     def _know(self) -> None:
         """Let the process read what it reads once in half a minute: that is no job's."""
         self._used += self._take(*_OF_JOBS)
@@ -293,6 +328,10 @@ def _print(console: Console, measured: Measured, prices: Mapping[str, float]) ->
         budget = budgets.OCCURRENCES[overlap]
         cells = [_beside(getattr(used, field.name), getattr(budget, field.name)) for field in fields(Units)]
         table.add_row(f"an occurrence, {overlap}", *cells, f"{price_of_a_million(used, prices):.2f}")
+    for name, used in measured.flows.items():
+        budget = budgets.FLOWS[name][1]
+        cells = [_beside(getattr(used, field.name), getattr(budget, field.name)) for field in fields(Units)]
+        table.add_row(name, *cells, f"{price_of_a_million(used, prices):.2f}")
     for name, (used, budget) in _apart(measured).items():
         cells = [_beside(getattr(used, field.name), getattr(budget, field.name)) for field in fields(Units)]
         table.add_row(name, *cells, f"{price_of_a_million(used, prices):.2f}", style="dim")
@@ -347,6 +386,7 @@ def _as_json(measured: Measured, prices: Mapping[str, float]) -> dict[str, Any]:
             overlap.value: described(used, budgets.OCCURRENCES[overlap])
             for overlap, used in measured.occurrences.items()
         },
+        "flows": {name: described(used, budgets.FLOWS[name][1]) for name, used in measured.flows.items()},
         "idle_tick_of_a_shard": described(measured.tick, budgets.TICK),
         "mark": described(measured.mark, budgets.MARK),
         "half_a_minute_of_a_process": described(measured.knowledge, budgets.KNOWLEDGE),

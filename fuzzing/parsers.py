@@ -21,6 +21,7 @@ from functions.api.operations import requests as operation_requests
 from functions.api.schedules import fire_counts
 from functions.api.schedules import requests as schedule_requests
 from functions.api.schedules.bodies import read_schedule
+from functions.api.targets import flow_requests
 from functions.api.targets import requests as breaker_requests
 from functions.api.tenants import requests as tenant_requests
 from functions.domain.dead_letters.dead_letter_id import parse_dead_letter_id
@@ -190,6 +191,10 @@ BODIES = {
         "tag": "a",
     },
     breaker_requests.BreakersQuery: {"tenant": "acme"},
+    flow_requests.FlowQuery: {"tenant": "acme"},
+    flow_requests.FlowsQuery: {"tenant": "acme", "limit": "5", "after": "a"},
+    flow_requests.FlowPath: {"key": "stripe"},
+    flow_requests.FlowLimitsBody: {"rate": "60/min", "burst": 10, "concurrency": 5},
     breaker_requests.ResetBody: {"tenant": "acme", "destination": "https://example.com"},
     tenant_requests.TenantsQuery: {"limit": "5", "after": "acme"},
     tenant_requests.UsageQuery: {"from": "2027-03-01", "until": "2027-03-02"},

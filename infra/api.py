@@ -19,6 +19,7 @@ from functions.api.route_table import ROUTES
 from infra.acknowledge import acknowledge
 from infra.package import Deployment, Function
 from infra.stage import Stage
+from infra.submission_queues import SubmissionQueues
 
 
 def gateway_route(route: Route) -> tuple[str, str]:
@@ -57,7 +58,15 @@ class Api(Construct):
     gateways, access_logs: each address, and the name of its log, by how its callers identify themselves.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, deployment: Deployment, operations: Function) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        deployment: Deployment,
+        operations: Function,
+        submissions: SubmissionQueues,
+    ) -> None:
         super().__init__(scope, construct_id)
         stage = deployment.stage
         self.operator = _operator(self, stage=stage)
@@ -65,6 +74,7 @@ class Api(Construct):
             self,
             deployment=deployment,
             operations=operations,
+            submissions=submissions,
             operators=[*stage.operators, self.operator.role_arn],
         )
         api = _front(self, stage=stage, function=self.function, authorizer=authorizers.HttpIamAuthorizer())
@@ -159,7 +169,14 @@ def _allow(operator: iam.Role, *, api: apigateway.HttpApi) -> None:
     )
 
 
-def _function(scope: Construct, *, deployment: Deployment, operations: Function, operators: Sequence[str]) -> Function:
+def _function(
+    scope: Construct,
+    *,
+    deployment: Deployment,
+    operations: Function,
+    submissions: SubmissionQueues,
+    operators: Sequence[str],
+) -> Function:
     stage = deployment.stage
     function = Function(
         scope,
@@ -177,7 +194,11 @@ def _function(scope: Construct, *, deployment: Deployment, operations: Function,
             "ALLOWED_TARGETS": json.dumps(stage.targets),
             "ALLOW_PLAIN_HTTP": json.dumps(stage.allow_plain_http),
             "MAX_TIMEOUT_SECONDS": str(int(stage.longest_attempt.total_seconds())),
+            "SUBMISSION_QUEUE_URLS": submissions.urls,
+            "REFUSED_QUEUE_URLS": submissions.refused_urls,
         },
+        # What is left of a message goes back into its queue.
+        sends_to_itself=bool(submissions.queues),
     )
     function.grant_tables("timers", "PutItem", "BatchWriteItem", "GetItem", "DeleteItem")
     function.grant_tables("ledger", "PutItem", "UpdateItem", "GetItem", "BatchGetItem", "ConditionCheckItem")
@@ -195,4 +216,5 @@ def _function(scope: Construct, *, deployment: Deployment, operations: Function,
     function.grant_missing_objects()
     function.grant("sqs:SendMessage", on=deployment.ready_queues.arns)
     function.grant("secretsmanager:GetSecretValue", on=[deployment.storage.webhook_secret_arn])
+    submissions.feed(function)
     return function

@@ -292,7 +292,7 @@ def _execution(stage: Stage) -> list[cloudwatch.IWidget]:
         ),
         graph(
             "Put back before their claim: open breaker, paused tenant, no free permit; of deleted tenants: forgotten",
-            *of("worker", "parked", "parked_by_pause", "parked_by_cap", "forgotten", stage=stage),
+            *of("worker", "parked", "parked_by_pause", "parked_by_cap", "parked_by_flow", "forgotten", stage=stage),
             emitted("forgotten", service="dead_letters", stage=stage),
             columns=4,
         ),

@@ -81,6 +81,7 @@ EMITTED = {
         "parked",
         "parked_by_pause",
         "parked_by_cap",
+        "parked_by_flow",
         "forgotten",
         "audit_lines_lost",
         *MATERIALISED,

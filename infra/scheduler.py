@@ -19,6 +19,7 @@ from infra.ready_queues import ReadyQueues
 from infra.scanner import Scanner
 from infra.stage import Stage
 from infra.storage import StorageStack
+from infra.submission_queues import SubmissionQueues
 from infra.sweeper import Sweeper
 from infra.topics import Topics
 from infra.worker import Worker
@@ -38,7 +39,8 @@ class SchedulerStack(cdk.Stack):
         ready_queues = ReadyQueues(self, "Ready", stage=stage)
         deployment = Deployment(stage=stage, package=package, storage=storage, ready_queues=ready_queues)
         operations = Operations(self, "Operations", deployment=deployment)
-        api = Api(self, "Api", deployment=deployment, operations=operations.function)
+        submissions = SubmissionQueues(self, "Submissions", stage=stage)
+        api = Api(self, "Api", deployment=deployment, operations=operations.function, submissions=submissions)
         scanner = Scanner(self, "Scanner", deployment=deployment)
         worker = Worker(self, "Worker", deployment=deployment)
         sweeper = Sweeper(self, "Sweeper", deployment=deployment)

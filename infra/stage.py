@@ -21,6 +21,7 @@ from functions.domain.tenants.plan import DEFAULT_PLAN, PLAN_NAME, Limits, read_
 from functions.domain.wheel import MAX_WAIT, Wheel
 from infra.objective import Objective
 from infra.stage_parts import FunctionSize, InvalidStage, Jwt, in_seconds
+from infra.submission_rules import check_queues
 from infra.throughput import MAX_CONCURRENCY, Pollers, WarmThroughput, check_ready, check_workers
 
 PRIORITIES = tuple(priority.name.lower() for priority in Priority)
@@ -70,6 +71,7 @@ class Stage:
     alarm_email: who is mailed what pages and what makes a ticket; AWS asks that address for its consent.
     restored_tables: physical names of tables that take the place of the stage's own, after a restore.
     pollers: provisioned ones of a ready queue, where the class has no max_concurrency. warm_throughput: by the names of tables.
+    submission_queues: tenants that may send jobs to a queue of their own, each with the roles and users that may send to it.
     ready_critical: workers that are kept started for `critical` jobs alone, by provisioned concurrency.
     warm_herds: whether messages without a job bring workers up before a herd; only once every worker of the stage knows them.
     """
@@ -104,6 +106,7 @@ class Stage:
     warm_throughput: Mapping[str, WarmThroughput] = field(default_factory=dict, hash=False)
     warm_herds: bool = False
     ready_critical: int = 0
+    submission_queues: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     log_level: str = "INFO"
 
     def __post_init__(self) -> None:
@@ -123,6 +126,7 @@ class Stage:
         self._check_operators()
         self._check_key()
         self._check_tables()
+        check_queues(self.name, self.submission_queues)
         if self.ready_capacity < self.wheel.scan_shards * MIN_BUDGET:
             raise InvalidStage(
                 f"{self.name}: ready_capacity is {self.ready_capacity}: use at least {MIN_BUDGET} for each of the "
@@ -172,7 +176,7 @@ class Stage:
     @property
     def concurrency(self) -> int:
         """How many functions it may run at once, the API apart: workers, scanners, and what consumes dead letters."""
-        consumers = MAX_CONCURRENCY.start * len(PRIORITIES)
+        consumers = MAX_CONCURRENCY.start * (len(PRIORITIES) + len(self.submission_queues))
         return sum(limit or 0 for limit in self.workers) + self.wheel.scan_shards + consumers
 
     @property
@@ -337,6 +341,7 @@ STAGES = (
         allow_plain_http=True,
         emulated=True,
         operators=(ANYBODY,),
+        submission_queues={"acme": (ANYBODY,)},
     ),
     Stage(
         name="dev",

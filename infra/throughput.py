@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from infra.stage_parts import InvalidStage
 
@@ -79,6 +80,18 @@ class WarmThroughput:
                 raise InvalidStage(
                     f"warm_throughput: {name} is {value}: use at least {least:,}, which every table on demand begins with"
                 )
+
+
+FOR_A_HERD: Mapping[str, WarmThroughput] = MappingProxyType(
+    {
+        # The alarms of the next hour are written into one bucket: 512 keys, eight of which may meet on one of 256 partitions.
+        "timers": WarmThroughput(reads=40_000, writes=512_000),
+        "schedules": WarmThroughput(reads=240_000, writes=20_000),
+        "schedule_state": WarmThroughput(reads=120_000, writes=240_000),
+    }
+)
+"""What five million schedules that fire at one instant need of tables, as the simulation has it (docs/simulation.md). No stage has
+it: docs/stages.md says how to add it, where schedules cannot have a `spread`."""
 
 
 def check_workers(

@@ -1,4 +1,4 @@
-"""Before the scheduler of a stage is destroyed: refuse while its ready queues hold jobs, which would go with them.
+"""Before the scheduler of a stage is destroyed: refuse while its queues hold jobs, which would go with them.
 
 `python -m scripts.refuse_to_strand STAGE`, with the credentials of whoever destroys; FORCE=1 says nothing and allows it.
 """
@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> int:
         return 0
     waiting = ", ".join(f"{count} in {name}" for name, count in held.items())
     print(
-        f"messages wait in the ready queues, and would be deleted with them: {waiting}.\n"
+        f"messages wait in the queues, and would be deleted with them: {waiting}.\n"
         "Let them drain (docs/upgrading.md says how), or set FORCE=1 and lose the jobs that have no row.",
         file=sys.stderr,
     )
@@ -31,12 +31,12 @@ def main(arguments: list[str]) -> int:
 
 
 def messages_of(stack: str) -> Iterator[tuple[str, int]]:
-    """Every ready queue of the stack, by its name, with all messages that it holds: visible, in flight and delayed."""
+    """Every queue of the stack that holds jobs, by its name, with all messages that it holds: visible, in flight and delayed."""
     cloudformation, sqs = _client("cloudformation"), _client("sqs")
     pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack)
     for resource in (resource for page in pages for resource in page["StackResourceSummaries"]):
-        is_ready = resource["LogicalResourceId"].startswith("Ready")
-        if resource["ResourceType"] == "AWS::SQS::Queue" and is_ready and resource.get("PhysicalResourceId"):
+        holds_jobs = resource["LogicalResourceId"].startswith(("Ready", "Submissions"))
+        if resource["ResourceType"] == "AWS::SQS::Queue" and holds_jobs and resource.get("PhysicalResourceId"):
             url = resource["PhysicalResourceId"]
             names = [f"ApproximateNumberOfMessages{kind}" for kind in KINDS]
             counts = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]

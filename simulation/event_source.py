@@ -15,7 +15,7 @@ from simulation.virtual_time import Dice, World
 class Environment(Protocol):
     """One execution environment of the worker."""
 
-    def run(self, parcels: Sequence[Any], *, at: float) -> tuple[float, list[str]]:
+    def run(self, parcels: Any, *, at: float) -> tuple[float, list[str]]:
         """Run a batch that begins then; when it ends, and the ids of the messages that must come back."""
         ...
 
@@ -55,7 +55,7 @@ class Function:
         self.most_busy = 0
         self.spent = Spent()
 
-    def invoke(self, parcels: Sequence[Any], done: Callable[[Sequence[str]], None]) -> None:
+    def invoke(self, parcels: Any, done: Callable[[Sequence[str]], None]) -> None:
         """Run a batch, as soon as there is an environment; then return which messages must come back."""
         environment, at = self._environment()
         self.busy += 1

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from simulation.orders import flow, tenants_of
 from simulation.scenario import Goal, Scenario, Work
-from simulation.scenarios import START_OF_LOAD, WARM_UP, Make, burst, herd, herd_spread, spaced, steady
+from simulation.scenarios import START_OF_LOAD, WARM_UP, Make, burst, executions, herd, herd_spread, spaced, steady
 from simulation.size import PROD, StageSize, like
 from simulation.stage import SimulatedStage
 
@@ -68,6 +69,11 @@ def steady_fresh(*, is_full: bool) -> Scenario:
 def burst_fresh(*, is_full: bool) -> Scenario:
     """50,000 submissions a second."""
     return _fresh(burst, is_full=is_full)
+
+
+def executions_fresh(*, is_full: bool) -> Scenario:
+    """100,000 executions a second, within a minute: no time is long enough for a new account."""
+    return _fresh(partial(executions, ramp=60.0), is_full=is_full)
 
 
 def herd_fresh(*, is_full: bool) -> Scenario:

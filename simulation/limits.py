@@ -21,6 +21,7 @@ _GATEWAY = "https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.
 _CALLS = "python -m bench calls"
 _LOGS = "python -m bench logs"
 _FIREHOSE = "https://docs.aws.amazon.com/firehose/latest/dev/limits.html"
+_ADAPTER = "functions/adapters/clients.py"
 _ASSUMED = "assumption: not published"
 
 
@@ -47,6 +48,13 @@ class Limits:
     store_p99: float = _known(0.025, "s", _ASSUMED)
     store_tries: float = _known(3, "tries of a throttled call", "botocore, standard retry mode")
     store_pause: float = _known(0.05, "s before the second try, doubled, with full jitter", "botocore, retry modes")
+    transaction_calls: float = _known(
+        2, "calls whose time a transaction of writes takes", "assumption: it prepares, then commits"
+    )
+    conflict_pause: float = _known(
+        0.06, "s before a transaction that met another is tried again, doubled, with full jitter", _ADAPTER
+    )
+    conflict_pause_most: float = _known(0.5, "s, at most", _ADAPTER)
     send_p50: float = _known(0.012, "s", f"{_ASSUMED}; SendMessageBatch")
     send_p99: float = _known(0.050, "s", f"{_ASSUMED}; SendMessageBatch")
     batch_messages: float = _known(10, "messages", _SQS)

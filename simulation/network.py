@@ -67,13 +67,14 @@ class Line:
         """A call of SQS takes its time."""
         self.clock.spend(self.dice.duration(self._send) * self.slowness, cpu=self.limits.send_call_cpu)
 
-    def insist(self, take: Callable[[], bool], *, rows: int = 0) -> None:
-        """Call until the table grants the units. Raises Throttled."""
+    def insist(self, take: Callable[[], bool], *, rows: int = 0, calls: int = 1) -> None:
+        """Call until the table grants the units. calls: whose time one takes. Raises Throttled."""
         for attempt in range(int(self.limits.store_tries)):
             if attempt:
                 pause = self.limits.store_pause * 2 ** (attempt - 1)
                 self.clock.spend(pause * self.dice.random.random())
-            self.store_call(rows=rows)
+            for _ in range(calls):
+                self.store_call(rows=rows)
             if take():
                 return
         raise Throttled

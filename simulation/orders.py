@@ -21,6 +21,7 @@ from functions.domain.schedules.fire_rates import share_of
 from functions.domain.schedules.firing import next_fire
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.state import Cut, Link, ScheduleState, Share, Status
+from functions.domain.targets.flows import NamedFlow
 from functions.domain.wheel import Wheel
 from functions.ports.schedules import StoredSchedule
 from simulation.partitions import Sample
@@ -43,6 +44,7 @@ class Order(NamedTuple):
     priority: Priority
     host: str
     retry: RetryPolicy = RETRY
+    flows: tuple[NamedFlow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,7 @@ class Submissions:
             precision=Precision.DEFAULT,
             retry=order.retry,
             timeout=TIMEOUT,
+            flows=order.flows,
         )
         self.keys[job.key] = order.due_at
         return Timer(job=job, due_at=due_at)
@@ -206,6 +209,7 @@ def _asked(order: Order) -> Submission:
         retry=order.retry,
         timeout=TIMEOUT,
         expires_after=None,
+        flows=order.flows,
     )
 
 

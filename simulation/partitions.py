@@ -32,7 +32,7 @@ class Use:
 
     quota: units a second of the whole table. window: seconds over which its use is looked at. throttled: calls of the sample
     that were refused, those beyond the quota included. peak: units of the fullest partition in one second; above its limit,
-    some of them are refused too.
+    some of them are refused too. total: all units.
     """
 
     quota: float
@@ -42,6 +42,7 @@ class Use:
     over_quota: int = 0
     peak: float = 0.0
     peak_of_table: float = 0.0
+    total: float = 0.0
     _spread: dict[int, float] = field(default_factory=lambda: defaultdict(float))
 
     def is_within_quota(self, second: int, units: float) -> bool:
@@ -60,10 +61,10 @@ class Use:
     def _lately(self, second: int) -> float:
         return sum(self._spread.get(second - before, 0.0) for before in range(self.window))
 
-    @property
-    def total(self) -> float:
-        """All units."""
-        return sum(self.units.values())
+    def add(self, second: int, units: float) -> None:
+        """The units that were asked for in that second."""
+        self.units[second] += units
+        self.total += units
 
 
 class Sample:
@@ -124,7 +125,7 @@ class ShardedTable:
             later += weights * units
             use.peak = max(use.peak, float(later.max()))
             use.note(second, keys * units)
-        use.units[int(at)] += units / self._sample.share
+        use.add(int(at), units / self._sample.share)
         return True
 
     def partition_of(self, bucket: int, shard: int) -> int:
@@ -180,7 +181,7 @@ class SpreadTable:
             return False
         if not use.is_within_quota(int(at), units / self._share):
             return False
-        use.units[int(at)] = asked
+        use.add(int(at), units / self._share)
         use.note(int(at), units / self._share)
         use.peak = max(use.peak, self._fullest(asked))
         return True

@@ -12,13 +12,29 @@ from simulation.partitions import SpreadTable
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a call of a store takes. each: units of each of the keys that it is given, beside those of the call. rows: that it brings, to be decoded."""
+    """What a call of a store takes. each: keys of the stage for each that it is given, whose rows are read beside the units of the call.
+
+    rows: that it brings, to be decoded. beside: what it takes of a second table.
+    """
 
     table: SpreadTable
     units: float
     is_read: bool = False
     each: float = 0.0
     rows: int = 0
+    beside: Price | None = None
+
+    def take(self, *, at: float, keys: float = 0.0) -> bool:
+        """Whether its tables grant it, with so many keys."""
+        is_taken = self.table.take(at=at, units=self.units + EVENTUAL * keys, is_read=self.is_read)
+        return is_taken and (self.beside is None or self.beside.take(at=at))
+
+
+EVENTUAL = 0.5
+"""Read units of a row of a batch, which is eventually consistent."""
+
+KEYS_OF_A_CALL = 100
+"""https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html"""
 
 
 class Remote:
@@ -36,8 +52,13 @@ class Remote:
         method, price, line = getattr(self._store, name), self._prices[name], self._line
 
         def call(*arguments: Any, **options: Any) -> Any:
-            units = price.units + (price.each * len(arguments[0]) if price.each else 0.0)
-            line.insist(lambda: price.table.take(at=line.clock.at, units=units, is_read=price.is_read), rows=price.rows)
+            keys = price.each * len(arguments[0]) if price.each else 0.0
+            # One call after another, of which the last is not full.
+            while keys > KEYS_OF_A_CALL:
+                keys -= KEYS_OF_A_CALL
+                line.insist(lambda: price.take(at=line.clock.at, keys=KEYS_OF_A_CALL), rows=KEYS_OF_A_CALL)
+            left = keys
+            line.insist(lambda: price.take(at=line.clock.at, keys=left), rows=price.rows + round(left))
             return method(*arguments, **options)
 
         setattr(self, name, call)
@@ -53,21 +74,23 @@ def ledger_prices(tables: Tables) -> dict[str, Price]:
         "fail": Price(ledger, 4),
         "bury": Price(ledger, 4),
         "get": Price(ledger, 1, is_read=True),
-        "get_many": Price(ledger, 0, is_read=True, each=0.5),
+        "get_many": Price(ledger, 0, is_read=True, each=1),
     }
 
 
-def shard_prices(tables: Tables) -> dict[str, Price]:
-    """Leases, cursors and budgets."""
+def shard_prices(tables: Tables, *, stands_for: float = 1.0) -> dict[str, Price]:
+    """Leases, cursors and budgets. stands_for: shards of the stage whose cursors are read for each that is asked for."""
     shards = tables.shards
     return {
         "acquire": Price(shards, 1),
         "checkpoint": Price(shards, 1),
         "conditions": Price(shards, 0.5, is_read=True),
-        "cursors": Price(shards, 0, is_read=True, each=0.5),
+        "cursors": Price(shards, 0, is_read=True, each=stands_for),
         "publish": Price(shards, 1),
         "swept": Price(shards, 1, is_read=True),
         "advance_sweep": Price(shards, 1),
+        "audited": Price(shards, 1, is_read=True),
+        "advance_audit": Price(shards, 1),
     }
 
 
@@ -75,9 +98,12 @@ def schedule_prices(tables: Tables) -> dict[str, Price]:
     """Definitions and states."""
     definitions, states = tables.schedules, tables.schedule_state
     return {
-        "definitions": Price(definitions, 0, is_read=True, each=0.5),
-        "get": Price(definitions, 4, is_read=True),
-        "states": Price(states, 0, is_read=True, each=0.5),
+        "definitions": Price(definitions, 0, is_read=True, each=1),
+        # A transaction over both.
+        "get": Price(definitions, 2, is_read=True, beside=Price(states, 2, is_read=True)),
+        # With the row of the tenant's sum.
+        "change": Price(states, 4, beside=Price(definitions, 2)),
+        "states": Price(states, 0, is_read=True, each=1),
         "state": Price(states, 1, is_read=True),
         # A page of the sweep: 500 states of 600 bytes.
         "scan": Price(states, 37.5, is_read=True, rows=500),
@@ -103,6 +129,19 @@ def breaker_prices(tables: Tables) -> dict[str, Price]:
 def rate_prices(tables: Tables) -> dict[str, Price]:
     """Timetables, rows of the tenants table."""
     return {"book": Price(tables.tenants, 1)}
+
+
+def flow_prices(tables: Tables) -> dict[str, Price]:
+    """Flows and their rooms, rows of the tenants table."""
+    tenants = tables.tenants
+    writes = ("spend", "refund", "wait", "note_entry", "note_turn", "leave", "remove", "close")
+    return {
+        "limits": Price(tenants, 0.5, is_read=True),
+        "state": Price(tenants, 1, is_read=True),
+        "is_waited_for": Price(tenants, 0.5, is_read=True),
+        "waiting": Price(tenants, 1, is_read=True),
+        **{name: Price(tenants, 1) for name in writes},
+    }
 
 
 def permit_prices(tables: Tables) -> dict[str, Price]:

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from math import inf
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from bench.prices import read_prices
 from simulation.baselines import BASELINES, conditions_of, run_baseline
 from simulation.calls import CallTable
+from simulation.facts import facts_of_audit, facts_of_puts
 from simulation.limits import Limits
 from simulation.measure import (
     Point,
@@ -55,6 +57,8 @@ def simulate(
     work = scenario.fill(stage)
     submissions = Submissions(stage, scenario.requests_of)
     submissions.plan(work.orders)
+    for at, put in work.puts:
+        stage.world.at(at, partial(stage.front_door.put, put))
     fires = put_schedules(stage, work.schedules, after=scenario.window[0] - _A_MOMENT)
     stage.run(until=scenario.until, advance=lambda at: advance(0.9 * at / scenario.until))
     submissions.collect()
@@ -92,7 +96,8 @@ def _measured(
     facts["run_share"] = len(measured.at) / max(1, sum(1 for at in due.values() if _is_within(at, scenario.window)))
     facts["last_measured_s"] = float(measured.at.max(initial=scenario.window[0])) - scenario.window[0]
     facts["both_sides"] = min(stage.sent_of[shard] for shard in scenario.sampled)
-    facts |= _facts_of_caps(stage, calls)
+    facts |= facts_of_audit(stage) | facts_of_puts(stage)
+    facts |= _facts_of_caps(stage, calls) | _facts_of_flows(stage, calls)
     facts |= _facts_of_outage(scenario, calls, orders)
     facts |= {"fairness": even} if even is not None else {}
     facts |= {"promoted_fairness": fairness(promoted)} if promoted else {}
@@ -248,6 +253,15 @@ def _facts_of_caps(stage: SimulatedStage, calls: CallTable) -> dict[str, float]:
 
 
 _CAP_SECONDS = 10
+
+
+def _facts_of_flows(stage: SimulatedStage, calls: CallTable) -> dict[str, float]:
+    """The most that was called in any minute, where every job names a flow of the stage; until when the last was."""
+    if not stage.kept.flows.set:
+        return {}
+    at = np.sort(calls.at)
+    most = np.arange(1, len(at) + 1) - np.searchsorted(at, at - MINUTE, side="left")
+    return {"most_in_a_minute": float(most.max(initial=0)), "flow_done_after_s": float(at[-1] - at[0])}
 
 
 def _written_before(submissions: Submissions, due: Mapping[str, float]) -> float:

@@ -13,6 +13,7 @@ from functions.ports.targets import Failed, Outcome, Succeeded
 from simulation.calls import CallTable
 from simulation.limits import Latency
 from simulation.orders import Order
+from simulation.schedule_requests import Put
 from simulation.size import StageSize
 from simulation.stage import SimulatedStage
 from simulation.stores import Target
@@ -65,10 +66,14 @@ WRITES = Goal("timers_write_peak", "write units a second of the fullest partitio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What is asked for. schedules: that exist before. weights: of the tenants whose shares are compared."""
+    """What is asked for. schedules: that exist before. puts: that are put by way of the API, by when (s).
+
+    weights: of the tenants whose shares are compared.
+    """
 
     orders: Sequence[Order]
     schedules: Sequence[Schedule] = ()
+    puts: Sequence[tuple[float, Put]] = ()
     weights: Mapping[str, float] = field(default_factory=dict)
 
 

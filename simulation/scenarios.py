@@ -192,9 +192,9 @@ def herd_smear(*, is_full: bool) -> Scenario:
     )
 
 
-def executions(*, is_full: bool) -> Scenario:
-    """100,000 executions a second."""
-    ramp, hold = (600.0, 120.0) if is_full else (540.0, 30.0)
+def executions(*, is_full: bool, ramp: float | None = None) -> Scenario:
+    """100,000 executions a second. ramp: seconds within which there are so many."""
+    ramp, hold = ramp or (600.0 if is_full else 540.0), 120.0 if is_full else 30.0
     top_at = START_OF_LOAD + ramp
     end = top_at + 30 + hold
 

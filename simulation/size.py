@@ -9,7 +9,7 @@ from typing import Any
 
 from functions.domain.wheel import Wheel
 from infra.stage import PRIORITIES, Stage
-from infra.throughput import NEW_TABLE_READS, NEW_TABLE_WRITES, WarmThroughput
+from infra.throughput import FOR_A_HERD, NEW_TABLE_READS, NEW_TABLE_WRITES
 from simulation.limits import Limits
 
 ROW_BYTES = 600
@@ -25,16 +25,7 @@ def like(stage: Stage, *, shards: int | None = None, **changes: Any) -> Stage:
 SCALE = Stage.named("scale")
 """The stage for the mission's load."""
 
-HERD = like(
-    SCALE,
-    # Each fire of a schedule reads its definition, advances its state, and puts the alarm of the next hour into one bucket.
-    warm_throughput={
-        **SCALE.warm_throughput,
-        "timers": WarmThroughput(reads=40_000, writes=512_000),
-        "schedules": WarmThroughput(reads=240_000, writes=20_000),
-        "schedule_state": WarmThroughput(reads=120_000, writes=240_000),
-    },
-)
+HERD = like(SCALE, warm_throughput={**SCALE.warm_throughput, **FOR_A_HERD})
 """The same for five million schedules at one instant."""
 
 PROD = Stage.named("prod")

@@ -1,7 +1,7 @@
 """A stage on virtual time: ticks, budgets, queues and event sources around the real scanner, worker and placer.
 
-What is left out: the API before `place`, the audit and the sweep of schedules, which only find what has gone wrong, and
-the operations.
+The bucket audit and the sweep of schedules, which only find what has gone wrong, and the API run where a scenario says so. The
+operations are left out.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from functions.domain.jobs.job import Priority, Timer
 from functions.domain.tenants.plan import TenantPlan
 from functions.domain.wheel import Wheel
 from functions.services.far_ring.placer import Placement
+from functions.sweeper.sweep import SETTLING
 from simulation.calls import Calls
 from simulation.event_source import EventSource, Function
 from simulation.front_door import FrontDoor
@@ -30,6 +31,7 @@ from simulation.telemetry import Stream
 from simulation.virtual_time import START, Dice, World, instant_of
 from simulation.wiring import (
     ApiEnvironment,
+    AuditEnvironment,
     Kept,
     PublisherEnvironment,
     ScannerEnvironment,
@@ -58,7 +60,7 @@ class SimulatedStage(Surroundings):
     """A sample of the shards of a stage, with the same sample of everything that they share.
 
     slowness: of the scanner of a shard, how many times longer its calls take. sent_of: jobs and alarms by shard.
-    promoted_of: jobs by minute and tenant. sweeps: whether schedules are swept too, which only mends faults.
+    promoted_of: jobs by minute and tenant. sweeps, audits: whether schedules are swept, and buckets that have ended audited.
     """
 
     def __init__(
@@ -100,6 +102,8 @@ class SimulatedStage(Surroundings):
         self.sources = {priority: self._source(priority) for priority in Priority}
         self.sweeps = False
         self.sweep = SweepEnvironment(self)
+        self.audits = False
+        self.audit = AuditEnvironment(self)
         self._api = ApiEnvironment(self, wheel=self._old_wheel())
         self._resharded_api = ApiEnvironment(self, wheel=self.wheel)
         self._scanners = {shard: ScannerEnvironment(self, shard, slowness=slowness(shard)) for shard in sample.sampled}
@@ -184,6 +188,8 @@ class SimulatedStage(Surroundings):
         PublisherEnvironment(self).publish(at=self.world.now)
         if self.sweeps:
             self.sweep.sweep(at=self.world.now)
+        if self.audits:
+            self.audit.audit(at=self.world.now)
 
     def _note_minute(self) -> None:
         now, share = self.world.now, self.sample.share
@@ -202,12 +208,16 @@ class SimulatedStage(Surroundings):
         self.kept.rows.forget_before(self._first_needed())
 
     def _first_needed(self) -> int:
-        """The oldest bucket that any cursor has yet to finish, those of tenants that are held back and of alarms too."""
-        return min(
+        """The oldest bucket that any cursor has yet to finish, those of tenants that are held back and of alarms too; or the audit."""
+        first = min(
             min(cursor.earliest_bucket, cursor.oldest_bucket)
             for cursors in self.kept.shards.cursors(self.sample.sampled).values()
             for cursor in cursors.values()
         )
+        if not self.audits:
+            return first
+        ripe = self.wheel.bucket_of(instant_of(self.world.now) - SETTLING)
+        return min(first, ripe, self.audit.reached or ripe)
 
 
 def _log_bytes(stage: SimulatedStage) -> float:
@@ -230,7 +240,7 @@ def totals(stage: SimulatedStage) -> Mapping[str, float]:
     worker_gb, scanner_gb, api_gb = (
         size.memory_mb / 1_024 for size in (deployed.worker, deployed.scanner, deployed.api)
     )
-    tables = stage.tables.by_name().values()
+    tables = [*stage.tables.by_name().values(), *stage.audit.tables.by_name().values()]
     return {
         "dynamodb_write_unit": sum(table.writes.total for table in tables),
         "dynamodb_read_unit": sum(table.reads.total for table in tables),

@@ -90,10 +90,14 @@ class TimerRows:
 
 
 class SimulatedTimers:
-    """The far ring over the network. A write is tried once, as the timer store does it: its placer asks again."""
+    """The far ring over the network. A write is tried once, as the timer store does it: its placer asks again.
 
-    def __init__(self, kept: TimerRows, line: Line, limits: Limits) -> None:
+    table: where its units are counted, if not where those of all others are.
+    """
+
+    def __init__(self, kept: TimerRows, line: Line, limits: Limits, *, table: ShardedTable | None = None) -> None:
         self._kept = kept
+        self._table = table or kept.table
         self._line = line
         self._limits = limits
 
@@ -110,7 +114,7 @@ class SimulatedTimers:
         page = self._kept.page(bucket, shard, after=after, limit=limit)
         read_bytes = len(page.rows) * self._kept.row_bytes
         units = max(1, -(-read_bytes // int(self._limits.read_unit_bytes))) / 2
-        table, clock = self._kept.table, self._line.clock
+        table, clock = self._table, self._line.clock
         self._line.insist(
             lambda: table.take(bucket, shard, at=clock.at, units=units, is_read=True), rows=len(page.rows)
         )
@@ -123,7 +127,7 @@ class SimulatedTimers:
 
     def _put_batch(self, entries: Sequence[Entry]) -> list[Entry]:
         self._line.store_call()
-        table, clock = self._kept.table, self._line.clock
+        table, clock = self._table, self._line.clock
         unwritten: list[Entry] = []
         for entry in entries:
             bucket, shard = self._kept.place_of(entry)

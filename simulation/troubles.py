@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from functions.domain.jobs.job import Priority
 from functions.domain.jobs.retry import RetryPolicy, Strategy
+from functions.domain.targets.flows import THE_STAGE, FlowId, FlowLimits, FlowScope, NamedFlow, parse_rate
 from functions.domain.tenants.plan import TenantPlan
 from infra.throughput import WarmThroughput
 from simulation.orders import Order, flow, tenants_of
@@ -256,6 +259,59 @@ def whale_below_cap(*, is_full: bool) -> Scenario:
         fill=fill,
         goals=(lag_goal(), WRITES, Goal("most_of_cap", "executions in any ten seconds, of its cap", at_most=1.1)),
     )
+
+
+def shared_flow(*, is_full: bool) -> Scenario:
+    """Twenty tenants and one slow downstream."""
+    each = 100 if is_full else 24
+    due_at = 120.0
+    jobs = 20 * each
+    done = jobs / _DOWNSTREAM.calls_a_second
+
+    def fill(stage: SimulatedStage) -> Work:
+        stage.kept.flows.set_limits(FlowId(THE_STAGE, _DOWNSTREAM.key), _DOWNSTREAM.limits)
+        named = (NamedFlow(key=_DOWNSTREAM.key, scope=FlowScope.STAGE),)
+        tenants = [f"tenant-{number}" for number in range(20)]
+        shares = {tenant: float(1 + number % 2) for number, tenant in enumerate(tenants)}
+        for tenant, weight in shares.items():
+            stage.give_plan(tenant, TenantPlan(weight=weight))
+        orders = [
+            Order(0.0, due_at, tenant, Priority.NORMAL, "downstream.example.com", flows=named)
+            for tenant in tenants
+            for _ in range(each)
+        ]
+        return Work(orders=orders, weights=shares)
+
+    return Scenario(
+        name="shared_flow",
+        title="Twenty tenants on one flow of the stage",
+        story=(
+            f"Twenty tenants, of weights 1 and 2 in turns, have {each} jobs each at one instant, and all of them name a flow that "
+            "lets 60 start in a minute, with a burst of 10."
+        ),
+        size=StageSize(stage=like(PROD, shards=4)),
+        sampled=(0, 1, 2, 3),
+        until=due_at + 1.2 * done + 300,
+        window=(due_at, due_at + 1.2 * done),
+        fill=fill,
+        goals=(
+            Goal("most_in_a_minute", "calls in any minute: no more than the rate and the burst", at_most=70),
+            Goal("fairness", "Jain's index of what tenants were served of what they were entitled to", at_least=0.95),
+            Goal("flow_done_after_s", "seconds until the last has run: the rate is used", at_most=1.1 * done + 30),
+        ),
+        # Until those of weight 2 are nearly done.
+        contended=(due_at, due_at + 0.7 * done),
+        notes=("nothing is sampled",),
+    )
+
+
+class _Downstream(NamedTuple):
+    key: str
+    limits: FlowLimits
+    calls_a_second: float
+
+
+_DOWNSTREAM = _Downstream("downstream", FlowLimits(rate=parse_rate("60/min"), burst=10), 1.0)
 
 
 def retry_storm(*, is_full: bool) -> Scenario:

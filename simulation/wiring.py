@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Protocol
@@ -21,6 +21,7 @@ from functions.scanner.warm import Warmer
 from functions.services.far_ring.placer import Placement, Placer
 from functions.sweeper.heal import Healer
 from functions.sweeper.publish import Publisher
+from functions.sweeper.sweep import SETTLING, Sweeper
 from functions.worker.execute import Worker
 from functions.worker.message import Message
 from functions.worker.parts import PARTS as WORKER_PARTS
@@ -33,6 +34,7 @@ from simulation.prices import (
     Price,
     Remote,
     breaker_prices,
+    flow_prices,
     ledger_prices,
     permit_prices,
     rate_prices,
@@ -40,14 +42,16 @@ from simulation.prices import (
     shard_prices,
 )
 from simulation.queues import Parcel, Queue
+from simulation.schedule_store import RemoteSchedules, Sums
 from simulation.size import StageSize
 from simulation.stores import SENDERS, Counts, SimulatedReady, SimulatedTargets, SimulatedTimers, Target, TimerRows
 from simulation.telemetry import DiscardingStore, Stream, trail_on
-from simulation.virtual_time import Dice, InvocationClock
+from simulation.virtual_time import Dice, InvocationClock, instant_of
 from testkit.fakes import (
     GivenPlans,
     InMemoryBreakerStore,
     InMemoryDeadLetters,
+    InMemoryFlowStore,
     InMemoryLedger,
     InMemoryPayloadStore,
     InMemoryPermitStore,
@@ -72,6 +76,8 @@ class Kept:
     breakers: InMemoryBreakerStore = field(default_factory=InMemoryBreakerStore)
     rates: InMemoryRateStore = field(default_factory=InMemoryRateStore)
     permits: InMemoryPermitStore = field(default_factory=InMemoryPermitStore)
+    sums: Sums = field(default_factory=Sums)
+    flows: InMemoryFlowStore = field(default_factory=InMemoryFlowStore)
 
 
 class Surroundings(Protocol):
@@ -102,10 +108,16 @@ def container_of(
     line: Line,
     *,
     wheel: Wheel | None = None,
+    tables: Tables | None = None,
+    stands_for: float = 1.0,
     parts: Mapping[str, type] = MappingProxyType({}),
 ) -> Container:
-    """What an execution environment is made of: the stores behind its network, and the parts that every process has."""
-    kept, tables, wheel = around.kept, around.tables, wheel or around.wheel
+    """What an execution environment is made of: the stores behind its network, and the parts that every process has.
+
+    tables: where its units are counted, if not with those of all others. stands_for: shards of the stage whose cursors it
+    reads for each of the sample.
+    """
+    kept, tables, wheel = around.kept, tables or around.tables, wheel or around.wheel
     stream = trail_on(around.stream, line, around.counts, around.dice.token)
     uncounted = DiscardingStore()
     given = {
@@ -120,14 +132,15 @@ def container_of(
         "id_secret": lambda: b"the secret of a simulated stage.",
         "jitter": around.dice.random.random,
         "ready": SimulatedReady(around.queues, line, share=around.sample.share, promoted=around.promoted),
-        "timers": SimulatedTimers(kept.rows, line, around.limits),
+        "timers": SimulatedTimers(kept.rows, line, around.limits, table=tables.timers),
         "ledger": Remote(kept.ledger, line, ledger_prices(tables)),
-        "shards": Remote(kept.shards, line, shard_prices(tables)),
+        "shards": Remote(kept.shards, line, shard_prices(tables, stands_for=stands_for)),
         "breaker_store": Remote(kept.breakers, line, breaker_prices(tables)),
-        "schedules": Remote(kept.schedules, line, schedule_prices(tables)),
+        "schedules": RemoteSchedules(kept.schedules, line, schedule_prices(tables), kept.sums),
         "dead_letters": Remote(kept.letters, line, {"put": Price(tables.dead_letters, 1)}),
         "rates": Remote(kept.rates, line, rate_prices(tables)),
         "permits": Remote(kept.permits, line, permit_prices(tables)),
+        "flows": Remote(kept.flows, line, flow_prices(tables)),
         "payloads": InMemoryPayloadStore(),
         "audit": stream,
         "usage_store": Remote(uncounted, line, {"add": Price(tables.tenants, 1)}),
@@ -205,6 +218,68 @@ class SweepEnvironment:
         if position is not None and position.after is None:
             took = self._clock.now() - from_seconds(position.began_at)
             self.passes.setdefault(position.began_at, took.total_seconds())
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRun:
+    """What the audit of one minute came to. reads: units. behind_s: how old the bucket is that it reads next, of those it may read."""
+
+    rows: int
+    stragglers: int
+    seconds: float
+    reads: float
+    behind_s: int
+
+
+class AuditEnvironment:
+    """The sweeper's third task. It reads as many shards of a bucket as that of the whole stage does, and has all of its time.
+
+    The simulated shards are those among which it chooses; its units are counted apart, because they are the stage's as they
+    are. runs: one for each minute.
+    """
+
+    def __init__(self, around: Surroundings) -> None:
+        size, limits, count = around.size, around.limits, len(around.sample.sampled)
+        self.tables = Tables.of(limits, Sample(count, tuple(range(count))), lambda table: size.room_of(table, limits))
+        self._clock = InvocationClock(speed=min(1.0, size.stage.sweeper.memory_mb / limits.vcpu_mb))
+        line = Line(self._clock, around.dice, limits)
+        stands_for = 1 / around.sample.share
+        self._container = container_of(around, self._clock, line, tables=self.tables, stands_for=stands_for)
+        self._sweeper = self._container.build(
+            Sweeper,
+            wheel=replace(around.wheel, write_shards=count, scan_shards=count),
+            sample=min(1.0, size.stage.audit_sample * stands_for),
+        )
+        # Half of its time is the sweep's.
+        self._time_limit = size.stage.sweeper.timeout / 2
+        self._wheel = around.wheel
+        self._shards = around.kept.shards
+        self.runs: list[AuditRun] = []
+
+    @property
+    def reached(self) -> int | None:
+        """The bucket that it reads next."""
+        position = self._shards.audited()
+        return None if position is None else position.bucket
+
+    def audit(self, *, at: float) -> None:
+        """One of each minute."""
+        self._clock.start(at)
+        read = self._reads()
+        report = self._sweeper.sweep(time_limit=self._time_limit)
+        youngest = self._wheel.bucket_of(instant_of(at) - SETTLING)
+        self.runs.append(
+            AuditRun(
+                rows=report.audited,
+                stragglers=report.stragglers,
+                seconds=self._clock.at - at,
+                reads=self._reads() - read,
+                behind_s=youngest - (self.reached or youngest),
+            )
+        )
+
+    def _reads(self) -> float:
+        return sum(table.reads.total for table in self.tables.by_name().values())
 
 
 class ScannerEnvironment:

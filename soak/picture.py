@@ -44,7 +44,7 @@ def _draw(panel: Any, title: str, curves: Mapping[str, Curve], judged_from: floa
         panel.plot([at / 60 for at, _ in curve], [value for _, value in curve], color=colour, linewidth=1.3, label=name)
     panel.set_title(title, loc="left", fontsize=10, color=_INK)
     panel.set_xlabel("minutes", fontsize=9, color=_INK)
-    # What the start shows may be a thousand times as large: a scanner's first tick looks for what a day has left behind.
+    # What the start shows may be far larger: everything is cold.
     judged = [value for curve in curves.values() for at, value in curve if at >= judged_from]
     panel.set_ylim(0, _ROOM_FOR_NAMES * max([1, *judged]))
     panel.set_xlim(left=0)

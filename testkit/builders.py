@@ -165,7 +165,9 @@ def a_schedule(**overrides: Any) -> Schedule:
     return Schedule(**{**fields, **overrides})
 
 
-def a_stored_schedule(*, version: int = 1, status: Status = Status.ACTIVE, **overrides: Any) -> StoredSchedule:
+def a_stored_schedule(
+    *, version: int = 1, status: Status = Status.ACTIVE, requests: tuple[str, ...] = (), **overrides: Any
+) -> StoredSchedule:
     """A definition as it is stored; schedule: a whole one, or the overrides of one."""
     return StoredSchedule(
         schedule=overrides.pop("schedule", None) or a_schedule(**overrides),
@@ -173,6 +175,7 @@ def a_stored_schedule(*, version: int = 1, status: Status = Status.ACTIVE, **ove
         status=status,
         created_at=NOON,
         changed_at=NOON,
+        requests=requests,
     )
 
 

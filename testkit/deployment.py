@@ -151,11 +151,13 @@ class Deployment:
         return (line for line in _json_lines(self.log(name)) if "_aws" in line)
 
     def wait_until_dropped(self, job_id: str) -> dict[str, Any]:
-        """The worker met a message of the job and found nothing to do."""
+        """The worker met a message of the job and found nothing to do.
+
+        One that met a running attempt comes back when the lease of that is over.
+        """
         dropped = eventually(
             lambda: [event for event in self.events("Worker", "duplicate_dropped") if event["job_id"] == job_id],
             bool,
-            within=120,  # a message that met a running attempt comes back when the lease of that is over
             what=f"the worker drops a message of {job_id}",
         )
         return dropped[0]

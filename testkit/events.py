@@ -74,6 +74,7 @@ def an_sqs_event(messages: list[Any], *, queue: str, receive_count: int | None =
                 "attributes": {
                     "ApproximateReceiveCount": str(receive_count or message["Attributes"]["ApproximateReceiveCount"]),
                     "SentTimestamp": message["Attributes"]["SentTimestamp"],
+                    "SenderId": "AROAEXAMPLE:session",
                     "ApproximateFirstReceiveTimestamp": message["Attributes"]["ApproximateFirstReceiveTimestamp"],
                 },
                 "messageAttributes": {

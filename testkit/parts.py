@@ -8,7 +8,10 @@ from types import MappingProxyType
 from functions.api.admission.admission import Admission
 from functions.api.admission.quota import Quota
 from functions.api.dead_letters.finder import DeadLetterFinder
+from functions.api.jobs.batch_intake import BatchIntake
+from functions.api.jobs.intake import Intake
 from functions.api.jobs.known_ids import KnownIds
+from functions.api.jobs.submit import Submitter
 from functions.api.schedules.asked_fires import AskedFires
 from functions.operations.apply_to_job import Applier
 from functions.scanner.parts import PARTS as SCANNER_PARTS
@@ -21,8 +24,11 @@ PARTS: Mapping[str, type] = MappingProxyType(
         "admission": Admission,
         "applier": Applier,
         "asked": AskedFires,
+        "batch": BatchIntake,
         "finder": DeadLetterFinder,
+        "intake": Intake,
         "known": KnownIds,
         "quota": Quota,
+        "submitter": Submitter,
     }
 )

@@ -8,6 +8,9 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+PATIENCE = 180.0
+"""Seconds until a wait is a failure: enough on a machine of which others use the processors."""
+
 _MOST_SHOWN = 12
 
 
@@ -20,7 +23,7 @@ class NotInTime(AssertionError):
 
 
 def eventually(
-    read: Callable[[], T], holds: Callable[[T], object], *, within: float = 60, what: str, pause: float = 0.1
+    read: Callable[[], T], holds: Callable[[T], object], *, within: float = PATIENCE, what: str, pause: float = 0.1
 ) -> T:
     """The first reading that holds. `within` (s) only bounds a failure: it is no promise about time. Raises NotInTime."""
     began = time.monotonic()

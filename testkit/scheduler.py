@@ -62,6 +62,7 @@ from testkit.fakes import (
     InMemoryBreakerStore,
     InMemoryDeadLetters,
     InMemoryExportStore,
+    InMemoryFlowStore,
     InMemoryLedger,
     InMemoryOperationStore,
     InMemoryPayloadStore,
@@ -111,6 +112,7 @@ class World:
         self.exports = InMemoryExportStore()
         self.breaker_store = InMemoryBreakerStore()
         self.permits = InMemoryPermitStore()
+        self.flows = InMemoryFlowStore()
         self.targets = RecordingTargets(self.clock)
         self.journal = RecordingJournal()
         self.trail = RecordingAudit()
@@ -151,6 +153,7 @@ class World:
             "clock": self.clock,
             "dead_letters": self.letters,
             "exports": self.exports,
+            "flows": self.flows,
             "id_secret": lambda: ID_SECRET,
             "identity": lambda: f"random-{next(self._tokens)}",
             "jitter": lambda: self.jitter,

@@ -15,6 +15,7 @@ JOB_OPTIONS = (
     *("--http-method", "PUT", "--header", "X-Team=billing", "--header", "Authorization=Bearer a=b="),
     *("--http-success", "200", "--http-success", "409", "--http-retry-on", "404"),
     *("--asynchronous", "--tag", "team:billing", "--tag", "eu"),
+    *("--flow", "stripe,rate=60/min,burst=10,concurrency=5", "--flow", "smtp,scope=stage", "--flow", "own"),
 )
 """Options that submissions and schedules have in common."""
 
@@ -31,6 +32,11 @@ JOB_OF_OPTIONS: dict[str, Any] = {
     },
     "asynchronous": True,
     "tags": ["team:billing", "eu"],
+    "flow": [
+        {"key": "stripe", "rate": "60/min", "burst": 10, "concurrency": 5},
+        {"key": "smtp", "scope": "stage"},
+        {"key": "own"},
+    ],
 }
 """The fields of a job that they are sent as."""
 

@@ -88,16 +88,27 @@ class Unreachable(TickwheelError):
 
 
 class ApiProblem(TickwheelError):
-    """The scheduler refused a request, or failed. The problem details are those of RFC 9457."""
+    """The scheduler refused a request, or failed. The problem details are those of RFC 9457.
+
+    version: that of the schedule, where it is not the one that a change was for (412); else None.
+    """
 
     def __init__(
-        self, *, status: int, code: str, title: str, detail: str = "", errors: Sequence[FieldProblem] = ()
+        self,
+        *,
+        status: int,
+        code: str,
+        title: str,
+        detail: str = "",
+        errors: Sequence[FieldProblem] = (),
+        version: int | None = None,
     ) -> None:
         self.status = status
         self.code = code
         self.title = title
         self.detail = detail
         self.errors = tuple(errors)
+        self.version = version
         super().__init__(self._text())
 
     def _text(self) -> str:
@@ -135,12 +146,14 @@ class ApiProblem(TickwheelError):
             title=title,
             detail=str(body.get("detail") or ""),
             errors=errors,
+            version=version if isinstance(version := body.get("version"), int) else None,
         )
 
     def as_json(self) -> dict[str, Any]:
         """The JSON of the problem."""
         members = {name: getattr(self, name) for name in ("status", "code", "title", "detail")}
-        return {**members, "errors": [error.as_json() for error in self.errors]}
+        version = {} if self.version is None else {"version": self.version}
+        return {**members, **version, "errors": [error.as_json() for error in self.errors]}
 
 
 class NoPicture(TickwheelError):

@@ -28,7 +28,9 @@ class Act(StrEnum):
     """A tenant is paused, and resumed."""
     STAGE_PAUSES = "stage_pauses"
     """Everybody is paused, and resumed."""
+    FLOWS = "flows"
+    """Jobs name a flow of their tenant, which bounds their rate or how many of them run at once."""
 
 
-HINDERING = frozenset({Act.RATES, Act.PERMITS, Act.TENANT_PAUSES, Act.STAGE_PAUSES})
+HINDERING = frozenset({Act.FLOWS, Act.RATES, Act.PERMITS, Act.TENANT_PAUSES, Act.STAGE_PAUSES})
 """What keeps fires waiting, however long they have been due."""

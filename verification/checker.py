@@ -14,9 +14,9 @@ from functions.domain.instants import MILLISECOND, parse_instant
 from functions.domain.jobs.job import MAX_PARKED, Delivery
 from functions.domain.jobs.occurrence import identity_of
 from functions.domain.lifecycle import TERMINAL, State
-from verification.history import Call, Cancel, Fires, History, Job, Row
+from verification.history import Answer, Call, Cancel, Fires, History, Job, Row
 
-_NO_CALL_NEEDED = frozenset({"breaker_open"})
+_NO_CALL_NEEDED = frozenset({"breaker_open", "flow_wait_too_long"})
 """Classes of errors with which a job fails for good although its target was never called."""
 
 
@@ -44,6 +44,8 @@ class Invariant(StrEnum):
     """The ledger records an end that agrees with what the target saw."""
     SCHEDULES_KEPT = "schedules_kept"
     """Every fire that a schedule owes comes to an end, and none that it does not owe runs."""
+    FLOWS_KEPT = "flows_kept"
+    """No more calls begin in any time than the rate of their flow and its burst, and no more run at once than its bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,8 @@ class _Judge:
             self._check_key(key)
         for cancel in self._history.cancels:
             self._check_cancel(cancel)
+        for flow in sorted({(job.tenant, job.flow.key) for job in self._history.jobs if job.flow is not None}):
+            self._check_flow(*flow)
         return self._judgement
 
     def _expect(self, invariant: Invariant, key: str, is_true: bool, text: str) -> None:
@@ -231,6 +235,33 @@ class _Judge:
         text = f"{'cancelled' if cancel.is_final else 'asked to stop'} at {cancel.answered_at}, then {_listed(after)}"
         self._expect(Invariant.CANCELS_KEPT, cancel.key, is_kept, text)
 
+    def _check_flow(self, tenant: str, flow_key: str) -> None:
+        """By the calls of workers that nothing has happened to: what was let through before a stall begins after it."""
+        of_flow = [
+            job
+            for job in self._history.jobs
+            if job.flow is not None and (job.tenant, job.flow.key) == (tenant, flow_key)
+        ]
+        limits = next((job.flow.limits for job in of_flow if job.flow is not None), None)
+        calls = sorted(
+            (call for job in of_flow if job.key not in self._history.disturbed for call in self._calls[job.key]),
+            key=lambda call: call.called_at,
+        )
+        key = f"{tenant}#{flow_key}"
+        if limits is not None and limits.concurrency is not None:
+            for number, call in enumerate(calls):
+                beside = [each for each in calls[:number] if _is_under_way(each, call.called_at)]
+                text = f"{_listed([*beside, call])} run at once, of {limits.concurrency}"
+                self._expect(Invariant.FLOWS_KEPT, key, len(beside) < limits.concurrency, text)
+        if limits is not None and limits.rate is not None:
+            for number, first in enumerate(calls):
+                for count, last in enumerate(calls[number:], start=1):
+                    span = last.called_at - first.called_at
+                    most = limits.bucket + (span + self._history.slack) / limits.rate.interval
+                    self._expect(
+                        Invariant.FLOWS_KEPT, key, count <= most, f"{count} calls within {span}, of {most:.1f}"
+                    )
+
     def _asked(self, key: str) -> _Asked | None:
         job = self._jobs.get(key)
         if job is not None:
@@ -255,6 +286,11 @@ class _Judge:
 _FOREVER = datetime.max.replace(tzinfo=UTC)
 _RESOLUTION = MILLISECOND
 """Instants are kept in whole milliseconds."""
+
+
+def _is_under_way(call: Call, at: datetime) -> bool:
+    """Whether a call has its permit then: a target that answered 202 has given it back."""
+    return call.answer is not Answer.PENDING and call.is_taken and at < call.until
 
 
 def _schedule_of(key: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
 from functions.domain.jobs.job import Delivery, Payload, Precision, Priority
@@ -11,12 +11,19 @@ from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.jobs.submission import Submission
 from functions.domain.schedules.schedule import Schedule
+from functions.domain.targets.flows import FlowLimits, NamedFlow, parse_rate
 from testkit.builders import a_schedule, a_submission, a_template
 from verification.acts import Act
 from verification.pace import Pace
 
 TENANTS = ("acme", "globex", "initech", "umbrella")
 TAG = "urgent"
+
+FLOWS: Mapping[int, tuple[NamedFlow, ...]] = {
+    0: (NamedFlow(key="bounded", limits=FlowLimits(concurrency=1)),),
+    3: (NamedFlow(key="rated", limits=FlowLimits(rate=parse_rate("12/min"), burst=2)),),
+}
+"""Of every sixth job, by what is left of its number: drawn by nobody, so that an episode is the same but for them."""
 
 _DELIVERIES = (*[Delivery.EXACTLY_ONCE] * 6, *[Delivery.AT_LEAST_ONCE] * 2, Delivery.AT_MOST_ONCE)
 _GOES_ON = "lasting"
@@ -69,6 +76,7 @@ class Drawing:
             precision=chance.choice(list(Precision)),
             retry=self._retry(delivery),
             expires_after=chance.choice([None] * 9 + [timedelta(seconds=self._pace.expires_after)]),
+            flows=FLOWS.get(number % 6, ()) if Act.FLOWS in self._acts else (),
             tags=(TAG,) if Act.OPERATIONS in self._acts and chance.random() < 0.4 else (),
         )
 

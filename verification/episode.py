@@ -26,6 +26,7 @@ ONE_IN = 16
 """Of so many seeds one has an episode of months."""
 
 _MOST_STORIES = 3
+_WITH_FLOWS = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,9 @@ def _live(
         chaos=Chaos(tuple(struck), chance, pace.wheel.skew, rate=pace.fault_rate, most=pace.most_faults, within=within),
         pace=pace,
     )
-    acts = [act for act in Act if chance.random() < pace.acts]
+    acts = [act for act in Act if act is not Act.FLOWS and chance.random() < pace.acts]
+    if random.Random(f"{seed} flows").random() < _WITH_FLOWS:
+        acts.append(Act.FLOWS)
     stage.clock.tick(chance.randrange(60_000) * SECOND / 1000)
     stage.begin_ticking()
     begin = stage.clock.instant

@@ -13,6 +13,7 @@ from enum import StrEnum
 from functions.domain.instants import require_aware
 from functions.domain.jobs.job import Delivery
 from functions.domain.lifecycle import State
+from functions.domain.targets.flows import NamedFlow
 
 
 class Answer(StrEnum):
@@ -36,7 +37,7 @@ class Job:
     """One job that was submitted, or as which one goes on that was moved.
 
     key: of its ledger row. is_accepted: a client received that it will run. hastened_at: when somebody asked first to let
-    it run at once.
+    it run at once. flow: that it names.
     """
 
     key: str
@@ -47,6 +48,7 @@ class Job:
     expires_at: datetime | None = None
     is_accepted: bool = True
     hastened_at: datetime | None = None
+    flow: NamedFlow | None = None
 
     def __post_init__(self) -> None:
         require_aware(self.due_at)
@@ -147,7 +149,8 @@ class History:
     """A whole run. calls: in the order in which the target saw them.
 
     disturbed: keys whose workers died, stalled or met a failing store: their effects may be repeated before they are
-    settled, and they may end without a call. ended_at: when nothing was left to do.
+    settled, and they may end without a call. ended_at: when nothing was left to do. slack: how much later than another a call may
+    come that was let through before it: clocks differ, and a call takes a moment to begin.
     """
 
     jobs: Sequence[Job]
@@ -159,3 +162,4 @@ class History:
     ended_at: datetime
     disturbed: frozenset[str] = field(default=frozenset())
     replays: Sequence[Replay] = ()
+    slack: timedelta = timedelta(0)

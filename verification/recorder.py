@@ -275,6 +275,7 @@ class Recorder(Promises):
             expires_at=due_at + submission.expires_after if submission.expires_after else None,
             is_accepted=is_accepted,
             hastened_at=min(hastened, default=None),
+            flow=next(iter(submission.flows), None),
         )
 
     def _has_moved(self, key: str, row: LedgerRow, process: Process) -> None:

@@ -45,6 +45,10 @@ def calm() -> Chaos:
     return Chaos((), random.Random(0), LOCAL_WHEEL.skew)
 
 
+_TO_A_CALL = 5 * SECOND
+"""From the token of a call until it begins, where nothing happens to its worker."""
+
+
 @dataclass
 class Stage(Scheduling, Owning, World):
     """A world in which faults strike, clients act at their times, and a history is kept."""
@@ -159,8 +163,10 @@ class Stage(Scheduling, Owning, World):
     def whole_history(self) -> History:
         """Of a stage that has been finished."""
         disturbed = [process.keys for process in self.processes if process.has_suffered]
+        self.acts[Act.FLOWS] += sum(job.flow is not None for job in self.record.asked_for())
         return History(
             jobs=self.record.asked_for(),
+            slack=self.wheel.skew + _TO_A_CALL,
             fires=[self.owed(key, caught_up_at=self._caught_up_at, ended_at=self._ended_at) for key in self.lives],
             calls=self.record.calls(),
             rows={

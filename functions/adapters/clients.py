@@ -1,6 +1,7 @@
 """The AWS clients, with timeouts and retries that the closed-bucket rule can bear.
 
-botocore's own (60 s, up to ten tries) would let a far write land minutes after it was decided on.
+botocore's own (60 s, up to ten tries) would let a far write land minutes after it was decided on. patience, of each client that
+waits for a store: how many times as long.
 """
 
 from __future__ import annotations
@@ -123,37 +124,37 @@ def patiently(call: Callable[[], Answer], *, tries: int = TRIES) -> Answer:
     raise Busy
 
 
-def dynamodb(clock: SystemClock, *, attempts: int = ATTEMPTS) -> DynamoDBClient:
+def dynamodb(clock: SystemClock, *, attempts: int = ATTEMPTS, patience: int = 1) -> DynamoDBClient:
     """A DynamoDB client whose answers give the clock the time of the store."""
-    client = _client("dynamodb", _config(attempts))
+    client = _client("dynamodb", _config(attempts, seconds=TIMEOUT_SECONDS * patience))
     client.meta.events.register("after-call.dynamodb", clock.observe_response)
     return client
 
 
-def sqs(*, attempts: int = ATTEMPTS) -> SQSClient:
+def sqs(*, attempts: int = ATTEMPTS, patience: int = 1) -> SQSClient:
     """An SQS client."""
-    return _client("sqs", _config(attempts))
+    return _client("sqs", _config(attempts, seconds=TIMEOUT_SECONDS * patience))
 
 
-def s3() -> S3Client:
+def s3(*, patience: int = 1) -> S3Client:
     """An S3 client. What it presigns holds in every region: it names the host of the bucket's own."""
     regional = Config(signature_version="s3v4", s3={"addressing_style": "virtual"})
-    return _client("s3", _config(ATTEMPTS).merge(regional))
+    return _client("s3", _config(ATTEMPTS, seconds=TIMEOUT_SECONDS * patience).merge(regional))
 
 
-def secrets_manager() -> SecretsManagerClient:
+def secrets_manager(*, patience: int = 1) -> SecretsManagerClient:
     """A Secrets Manager client. It asks once: the attempt of a job waits for the answer, and its lease does not."""
-    return _client("secretsmanager", _config(attempts=1))
+    return _client("secretsmanager", _config(attempts=1, seconds=TIMEOUT_SECONDS * patience))
 
 
-def functions() -> Any:
+def functions(*, patience: int = 1) -> Any:
     """A Lambda client. It asks once: whoever calls does not depend on the answer."""
-    return _client("lambda", _config(attempts=1))
+    return _client("lambda", _config(attempts=1, seconds=TIMEOUT_SECONDS * patience))
 
 
-def firehose() -> FirehoseClient:
+def firehose(*, patience: int = 1) -> FirehoseClient:
     """A Firehose client. It asks once, and not for long: the jobs of an invocation are acknowledged behind it."""
-    return _client("firehose", _config(attempts=1, seconds=1))
+    return _client("firehose", _config(attempts=1, seconds=1 * patience))
 
 
 def target(service: str, region: str, *, seconds: float) -> Any:
@@ -188,7 +189,7 @@ def _without_lineage(params: dict[str, Any], **_: Any) -> None:
         params["headers"][_TRACE_HEADER] = ";".join(parts)
 
 
-def _config(attempts: int, *, seconds: float = TIMEOUT_SECONDS) -> Config:
+def _config(attempts: int, *, seconds: float) -> Config:
     return Config(
         connect_timeout=min(TIMEOUT_SECONDS, seconds),
         read_timeout=seconds,

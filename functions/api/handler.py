@@ -14,6 +14,7 @@ from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import ValidationError
 
+from functions.adapters.submission_queues import sent_message
 from functions.api.admission.admission import Admission
 from functions.api.admission.gate import Gate
 from functions.api.admission.quota import Quota
@@ -29,10 +30,13 @@ from functions.api.http.read_rates import ReadRates
 from functions.api.http.requests import Rules
 from functions.api.http.route import Routes
 from functions.api.http.router import serve
+from functions.api.jobs.asked import AskedFor
+from functions.api.jobs.batch_intake import BatchIntake
 from functions.api.jobs.explain import Explainer
 from functions.api.jobs.find import Finder
 from functions.api.jobs.intake import Intake
 from functions.api.jobs.known_ids import KnownIds
+from functions.api.jobs.message_intake import MessageIntake
 from functions.api.jobs.report_outcome import OutcomeReports
 from functions.api.jobs.routes import JobServices
 from functions.api.jobs.routes import routes as job_routes
@@ -47,6 +51,8 @@ from functions.api.stage.health import HealthReader
 from functions.api.stage.pulse import PulseReader
 from functions.api.stage.routes import StageServices
 from functions.api.stage.routes import routes as stage_routes
+from functions.api.targets.flow_routes import FlowServices
+from functions.api.targets.flow_routes import routes as flow_routes
 from functions.api.targets.routes import BreakerServices
 from functions.api.targets.routes import routes as breaker_routes
 from functions.api.tenants.manager import TenantManager
@@ -65,6 +71,9 @@ MOST_ANSWERED = 2_900_000
 """Characters, all of them ASCII. Lambda hands 6 MB on, with the body as a text inside of JSON, in which half of it may be escaped:
 https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 
+_RECORDS = "Records"
+"""What an event of a queue has, and a request has not."""
+
 DESCRIPTION = Path(__file__).with_name("openapi.json")
 """Made with the package: a process that answers does not make it."""
 
@@ -74,6 +83,8 @@ wiring = Wiring(
     parts={
         "admission": Admission,
         "asked": AskedFires,
+        "asked_for": AskedFor,
+        "batch": BatchIntake,
         "finder": DeadLetterFinder,
         "outcome_reports": OutcomeReports,
         "gate": Gate,
@@ -121,6 +132,7 @@ SERVICES: tuple[tuple[Routes, Any], ...] = (
     ),
     (dead_letter_routes, wiring.build(DeadLetterServices)),
     (breaker_routes, wiring.build(BreakerServices, breaker_store=wiring.breaker_store)),
+    (flow_routes, wiring.build(FlowServices)),
     (operation_routes, wiring.build(OperationManager, identity=identity)),
     (
         tenant_routes,
@@ -144,6 +156,8 @@ SERVICES: tuple[tuple[Routes, Any], ...] = (
     ),
 )
 """What answers the routes of each resource."""
+
+message_intake = wiring.build(MessageIntake, refusals=refusals, queues=wiring.submission_queues, rules=_rules)
 
 app = APIGatewayHttpResolver()
 access_check = wiring.build(AccessCheck, operators=settings.OPERATORS, tenant_claim=settings.JWT_TENANT_CLAIM)
@@ -180,30 +194,54 @@ def _in_time(flush: Callable[[], None], *, seconds: float) -> None:
         logger.error("flush_failed", extra={"error": fault_of(error)})
 
 
-counts = AfterAnswer(lambda: _in_time(wiring.write_counts, seconds=COUNT_WITHIN))
+counts = AfterAnswer(lambda: _in_time(wiring.write_counts, seconds=settings.PATIENCE * COUNT_WITHIN))
 
 
 @logger.inject_lambda_context(correlation_id_path="requestContext.requestId")
 @without_texts
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Entry point of the Lambda function."""
+    answer = _messages_taken if _RECORDS in event else _answered
     try:
         with wiring.plans.one_revision():
-            return _answered(event, context)
+            return answer(event, context)
     finally:
         counts.answered()
 
 
 def _answered(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    left = context.get_remaining_time_in_millis() / 1_000
     try:
-        with within(min(ANSWER_WITHIN, left - FLUSH_WITHIN - COUNT_WITHIN)):
+        with within(min(ANSWER_WITHIN, _time_left(context))):
             return _bounded(app.resolve(event, context))
     except OutOfTime as error:
         return _late(error)
     finally:
-        _in_time(wiring.audit.flush, seconds=FLUSH_WITHIN)
-        wiring.journal.flush()
+        _flush()
+
+
+def _messages_taken(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """What an event source mapping brings from submission queues; which of it must come back."""
+    messages = [sent_message(record, stage=settings.STAGE) for record in event[_RECORDS]]
+    done: set[str] = set()
+    try:
+        with within(_time_left(context)):
+            done.update(message_intake.take(messages))
+    except OutOfTime as error:
+        _report(error)
+    finally:
+        _flush()
+    returned = [message.message_id for message in messages if message.message_id not in done]
+    return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in returned]}
+
+
+def _time_left(context: LambdaContext) -> float:
+    """Seconds until what is written down behind an answer has to begin."""
+    return context.get_remaining_time_in_millis() / 1_000 - settings.PATIENCE * (FLUSH_WITHIN + COUNT_WITHIN)
+
+
+def _flush() -> None:
+    _in_time(wiring.audit.flush, seconds=settings.PATIENCE * FLUSH_WITHIN)
+    wiring.journal.flush()
 
 
 def _report(error: BaseException) -> None:

@@ -21,6 +21,7 @@ from functions.api.schedules.bodies import ScheduleBody
 from functions.api.stage import answers as stage
 from functions.api.stage import pulse_answers as pulse
 from functions.api.targets import answers as targets
+from functions.api.targets import flow_answers as flows
 from functions.api.tenants import answers as tenants
 
 JOB_PATCH: dict[str, Any] = {
@@ -38,7 +39,9 @@ SCHEDULE_PATCH: dict[str, Any] = {
 MODELS = tuple(route.body for route in ROUTES if isinstance(route.body, type))
 """Bodies of requests."""
 
-SHAPES = shapes_of((shapes, jobs, schedules, dead_letters, breaker_answers, targets, operations, tenants, pulse, stage))
+SHAPES = shapes_of(
+    (shapes, jobs, schedules, dead_letters, breaker_answers, targets, flows, operations, tenants, pulse, stage)
+)
 """What answers hold."""
 
 _BEGINNINGS = ("Position", "ProblemMembers", "Shift", "Standing", "_From")

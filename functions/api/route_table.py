@@ -8,6 +8,7 @@ from functions.api.jobs.routes import routes as jobs
 from functions.api.operations.routes import routes as operations
 from functions.api.schedules.routes import routes as schedules
 from functions.api.stage.routes import routes as stage
+from functions.api.targets.flow_routes import routes as flows
 from functions.api.targets.routes import routes as targets
 from functions.api.tenants.routes import routes as tenants
 
@@ -16,6 +17,7 @@ ROUTES: tuple[Route, ...] = (
     *schedules.declared,
     *dead_letters.declared,
     *targets.declared,
+    *flows.declared,
     *operations.declared,
     *tenants.declared,
     *stage.declared,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from functions.domain.errors import Undecodable
+from functions.domain.far_ring.flow_turn import is_turn
 from functions.domain.far_ring.timer_record import decode_envelope
 from functions.domain.far_ring.warming import BODY
 from functions.domain.jobs.claims import (
@@ -33,6 +34,7 @@ from functions.ports.ledger import Ledger
 from functions.ports.recorder import Journal
 from functions.ports.targets import Failed
 from functions.ports.tenants import TenantPlans
+from functions.services.far_ring.flow_turns import FlowTurns
 from functions.services.far_ring.placer import Placer
 from functions.services.jobs.ends import Ends
 from functions.services.jobs.foreign_messages import ForeignMessages
@@ -53,6 +55,7 @@ class DeadMessageHandler:
     journal: Journal
     token: Callable[[], str]
     plans: TenantPlans
+    flow_turns: FlowTurns
 
     def bury(self, body: str, *, message_id: str, seen_at: datetime, receive_count: int) -> bool:
         """Keep a message; False when it must come back, because a worker still has its job.
@@ -67,7 +70,9 @@ class DeadMessageHandler:
             self.foreign.keep(body, message_id=message_id, seen_at=seen_at, error=error)
             return True
         error = f"its message was received {receive_count} times without an end: its workers died"
-        kept = [self._bury(timer, error=error, dead_at=seen_at) for timer in timers]
+        for turn in filter(is_turn, timers):
+            self.flow_turns.send_anew(turn)
+        kept = [self._bury(timer, error=error, dead_at=seen_at) for timer in timers if not is_turn(timer)]
         return all(kept)
 
     def _bury(self, timer: Timer, *, error: str, dead_at: datetime) -> bool:

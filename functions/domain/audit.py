@@ -91,6 +91,8 @@ class ActionName(StrEnum):
     DEAD_LETTERS_REPLAY = "dead_letters.replay"
     DEAD_LETTERS_PURGE = "dead_letters.purge"
     BREAKER_RESET = "breaker.reset"
+    FLOW_PUT = "flow.put"
+    FLOW_DELETE = "flow.delete"
     OPERATION_ACCEPT = "operation.accept"
     OPERATION_STOP = "operation.stop"
     TENANT_PUT = "tenant.put"

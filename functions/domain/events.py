@@ -81,6 +81,7 @@ KEYS: Mapping[str, str] = {
     "rewound": "shards whose cursors were set back",
     "schedule": "tenant and id of a schedule, separated by #",
     "seconds": "a duration in seconds",
+    "sender": "the unique id of the user or role that sent a message, as SQS says",
     "seen": "number of schedules that were read",
     "sent": "how many jobs were promoted",
     "shard": "number of a shard",
@@ -114,6 +115,11 @@ EVENTS: Mapping[str, Shape] = {
     "began_early": Shape("an attempt began before its time: a bug", ("job_id", "tenant", "attempt", "early_ms")),
     "began_late": Shape("an attempt began later than the stage promises", ("job_id", "tenant", "attempt", "lag_ms")),
     "parked": Shape("an attempt was parked: placed again for later, before its claim", ("job_id", "until", "reason")),
+    "flow_let_out": Shape("attempts that waited for a flow had their turn", ("flow", "count")),
+    "flow_not_handed_on": Shape(
+        "the end of a call let out nothing that waits for its flow: the next turn does", ("flow", "error")
+    ),
+    "flow_turn_sent_anew": Shape("the turn of a flow was received too often: it was sent again", ("flow",)),
     "revived": Shape("an overdue attempt was placed again, because its message may be lost", ("job_id", "attempt")),
     "held": Shape("a target has answered 202: it completes the job later", ("job_id", "attempt")),
     "rescued": Shape("an attempt was taken over from a worker that has died", ("job_id", "attempt")),
@@ -130,6 +136,18 @@ EVENTS: Mapping[str, Shape] = {
     "requeued": Shape("a message from a dead-letter queue was placed again", ("job_id", "attempt")),
     "straggler": Shape("the bucket audit sent a timer that had not been promoted", ("job_id", "attempt", "fault")),
     "job_forgotten": Shape("a job of a deleted tenant was dropped", ("job_id", "tenant")),
+    "message_failed": Shape(
+        "a message of a submission queue could not be finished, and comes again",
+        ("tenant", "message_id", "sender", "error"),
+    ),
+    "message_refused": Shape(
+        "jobs of a message of a submission queue are in the queue of the refused",
+        ("tenant", "message_id", "sender", "refused"),
+    ),
+    "message_taken": Shape(
+        "a message of a submission queue is done: each of its jobs came in, was refused, or was sent on",
+        ("tenant", "message_id", "sender", "count"),
+    ),
     "message_undecodable": Shape(
         "a message that Tickwheel did not write became a dead letter", ("message_id", "dead_letter")
     ),

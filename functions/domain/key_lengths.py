@@ -15,6 +15,9 @@ SCHEDULE_ID = 128
 IDENTITY = 200
 """The identity of a job that Tickwheel named."""
 
+FLOW = 64
+"""The key of a flow."""
+
 DEAD_LETTER_IDENTITY = SORT_KEY - len("2027-01-31T09:00:00.000Z#")
 """The identity of a dead letter: what Tickwheel did not write may have any name, as long as its key has room for it."""
 

@@ -30,7 +30,7 @@ MAX_WAIT = timedelta(seconds=2)
 """How long a worker waits for the instant of a message that came early."""
 
 FIRST_TICK_REACH = timedelta(hours=24)
-"""How far back the first tick of a shard starts: rows may have been written before its rule existed."""
+"""How far back the first tick of a shard starts at most: rows may have been written before its rule existed."""
 
 
 class Ring(StrEnum):
@@ -113,9 +113,13 @@ class Wheel:
         """The last bucket that is open for scanning: it starts at now + LOOKAHEAD or before."""
         return self.bucket_of(now + self.lookahead)
 
-    def first_bucket(self, *, now: datetime) -> int:
-        """Where the first tick of a shard starts."""
-        return self.bucket_of(now - FIRST_TICK_REACH)
+    def first_bucket(self, *, now: datetime, written_since: datetime | None) -> int:
+        """Where the first tick of a shard starts. written_since: no row of it was written earlier; None: not known.
+
+        A row that was written then comes due GUARD later, by its writer's clock: more than two clocks differ.
+        """
+        earliest = now - FIRST_TICK_REACH
+        return self.bucket_of(max(earliest, written_since or earliest))
 
     def closes_at(self, due_at: datetime) -> datetime:
         """The last instant, by the writer's clock, at which a far write for `due_at` may finish.

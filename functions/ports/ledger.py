@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -16,11 +16,12 @@ from functions.ports.dead_letters import DeadLetter
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """The attempt is this worker's, with this fence."""
+    """The attempt is this worker's, with this fence. tried: the failed attempts before it, as its row keeps them."""
 
     fence: int
     rescue_count: int = 0
     cancel_requested: bool = False
+    tried: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +92,20 @@ class Ledger(Protocol):
         ...
 
     def settle(
-        self, timer: Timer, event: Event, *, fence: int, owner: str, now: datetime, result: str = "", error: str = ""
+        self,
+        timer: Timer,
+        event: Event,
+        *,
+        fence: int,
+        owner: str,
+        now: datetime,
+        result: str = "",
+        error: str = "",
+        tried: str = "",
     ) -> Applied | Refused:
         """End an attempt under its fence; a held one with any token. timer: of the retry that follows, where one does.
 
-        RETRY loses against a requested cancel.
+        RETRY loses against a requested cancel. tried: the failed attempts by then; empty for those that the row has.
         """
         ...
 
@@ -129,8 +139,11 @@ class Ledger(Protocol):
         """
         ...
 
-    def park(self, timer: Timer, *, until: datetime, now: datetime) -> Applied | Refused:
-        """Note until when an attempt that nobody has claimed waits on in the wheel. Nothing but that changes."""
+    def park(self, timer: Timer, *, until: datetime, now: datetime, flow: str = "") -> Applied | Refused:
+        """Note until when an attempt that nobody has claimed waits on in the wheel. Nothing but that changes.
+
+        flow: in whose room it waits, instead.
+        """
         ...
 
     def renew_first(self, timer: Timer, *, now: datetime) -> None:
@@ -153,8 +166,10 @@ class Ledger(Protocol):
         """
         ...
 
-    def fail(self, letter: DeadLetter, job: Job, *, fence: int, owner: str, now: datetime) -> Applied | Refused:
-        """End the last attempt under its fence and keep its dead letter: both or neither."""
+    def fail(
+        self, letter: DeadLetter, job: Job, *, fence: int, owner: str, now: datetime, tried: str = ""
+    ) -> Applied | Refused:
+        """End the last attempt under its fence and keep its dead letter: both or neither. tried: as of `settle`."""
         ...
 
     def cancel(self, job_id: JobId, *, owner: str, now: datetime, row: LedgerRow | None = None) -> Cancelled | Refused:

@@ -16,13 +16,17 @@ from functions.ports.ledger import Applied
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSchedule:
-    """A definition as it is stored; its state is used only with the same version."""
+    """A definition as it is stored; its state is used only with the same version.
+
+    requests: the names of the last conditional requests that have changed it.
+    """
 
     schedule: Schedule
     version: int
     status: Status
     created_at: datetime
     changed_at: datetime
+    requests: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:

@@ -8,8 +8,10 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from functions.domain.far_ring.cursor import BucketAuditPosition, Cursors, Position, ShardProgress, SweepPosition
+from functions.domain.far_ring.written_shards import WrittenShards
 from functions.domain.stage.conditions import Conditions
 from functions.domain.wheel import Wheel
+from functions.ports.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,13 @@ class ShardStore(Protocol):
         """Record how far the audit has come, if it still stands at `before`."""
         ...
 
-    def confirm(self, wheel: Wheel) -> None:
-        """Record the constants of the stage, or compare them with the recorded ones. Raises WheelChanged."""
+    def confirm(self, wheel: Wheel, *, clock: Clock) -> None:
+        """Record the constants of the stage, or compare them with the recorded ones. Raises WheelChanged.
+
+        Before the first write of whoever has them: from when on which shards are written is recorded with them.
+        """
+        ...
+
+    def written(self) -> WrittenShards | None:
+        """The shards that were written so far, as of all writes before; None before the first who confirms."""
         ...

@@ -14,6 +14,7 @@ from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
 from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks
 from functions.adapters.dynamodb.dead_letters import DynamoDBDeadLetters
 from functions.adapters.dynamodb.deletions import DynamoDBDeletionStore
+from functions.adapters.dynamodb.flows import DynamoDBFlowStore
 from functions.adapters.dynamodb.ledger import DynamoDBLedger
 from functions.adapters.dynamodb.operations import DynamoDBOperationStore
 from functions.adapters.dynamodb.pending import DynamoDBPendingStore
@@ -31,6 +32,7 @@ from functions.adapters.lambda_waker import LambdaWaker
 from functions.adapters.s3.exports import S3ExportStore
 from functions.adapters.s3.payloads import S3PayloadStore
 from functions.adapters.sqs import SqsReadyQueue
+from functions.adapters.submission_queues import SqsSubmissionQueues
 from functions.adapters.system_clock import SystemClock
 from functions.adapters.webhook_keys import SecretsManagerWebhookKeys
 from functions.domain.wheel import Ring, Wheel
@@ -54,10 +56,12 @@ class Adapters:
         self.settings = settings
         self.clock = clock or SystemClock()
 
-    _sqs = cached_property(lambda _: clients.sqs(attempts=1))
-    _s3 = cached_property(lambda _: clients.s3())
-    _dynamodb = cached_property(lambda adapters: clients.dynamodb(adapters.clock))
-    _writer = cached_property(lambda adapters: clients.dynamodb(adapters.clock, attempts=1))
+    _sqs = cached_property(lambda adapters: clients.sqs(attempts=1, patience=adapters.settings.PATIENCE))
+    _s3 = cached_property(lambda adapters: clients.s3(patience=adapters.settings.PATIENCE))
+    _dynamodb = cached_property(lambda adapters: clients.dynamodb(adapters.clock, patience=adapters.settings.PATIENCE))
+    _writer = cached_property(
+        lambda adapters: clients.dynamodb(adapters.clock, attempts=1, patience=adapters.settings.PATIENCE)
+    )
 
     shards = _stored_in("SHARDS", DynamoDBShardStore)
     dead_letters = _stored_in("DEAD_LETTERS", DynamoDBDeadLetters)
@@ -69,6 +73,7 @@ class Adapters:
     operations = _stored_in("TENANTS", DynamoDBOperationStore)
     deletions = _stored_in("TENANTS", DynamoDBDeletionStore)
     rates = _stored_in("TENANTS", DynamoDBRateStore)
+    flows = _stored_in("TENANTS", DynamoDBFlowStore)
 
     @cached_property
     def wheel(self) -> Wheel:
@@ -98,6 +103,16 @@ class Adapters:
         """The ready queues, for what comes from the far ring."""
         return self._queues(Ring.FAR)
 
+    @cached_property
+    def submission_queues(self) -> SqsSubmissionQueues:
+        """Where jobs are sent to, beside the API."""
+        return SqsSubmissionQueues(
+            self._sqs,
+            stage=self.settings.STAGE,
+            urls=self.setting("SUBMISSION_QUEUE_URLS"),
+            refused_urls=self.setting("REFUSED_QUEUE_URLS"),
+        )
+
     def _queues(self, ring: Ring) -> SqsReadyQueue:
         urls = self.settings.READY_QUEUE_URLS
         return SqsReadyQueue(self._sqs, urls, clock=self.clock, pool=self._senders, ring=ring)
@@ -118,7 +133,9 @@ class Adapters:
     @cached_property
     def audit_stream(self) -> FirehoseAuditStream:
         """Where lines of the audit trail go."""
-        return FirehoseAuditStream(clients.firehose(), self.settings.AUDIT_STREAM, clock=self.clock)
+        return FirehoseAuditStream(
+            clients.firehose(patience=self.settings.PATIENCE), self.settings.AUDIT_STREAM, clock=self.clock
+        )
 
     @cached_property
     def payloads(self) -> S3PayloadStore:
@@ -133,7 +150,7 @@ class Adapters:
     @cached_property
     def waker(self) -> LambdaWaker:
         """Wakes whoever continues operations."""
-        return LambdaWaker(clients.functions(), self.setting("OPERATIONS_FUNCTION"))
+        return LambdaWaker(clients.functions(patience=self.settings.PATIENCE), self.setting("OPERATIONS_FUNCTION"))
 
     @cached_property
     def schedules(self) -> DynamoDBScheduleStore:
@@ -148,7 +165,7 @@ class Adapters:
     @cached_property
     def webhook_keys(self) -> SecretsManagerWebhookKeys:
         """The master keys of signatures, read when they are first asked for."""
-        client = clients.secrets_manager()
+        client = clients.secrets_manager(patience=self.settings.PATIENCE)
         return SecretsManagerWebhookKeys(client, self.setting("WEBHOOK_SECRET"), clock=self.clock)
 
     @cached_property

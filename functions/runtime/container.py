@@ -12,10 +12,14 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
+from functions.services.far_ring.flow_limits import KnownFlowLimits
+from functions.services.far_ring.flow_reader import FlowReader
+from functions.services.far_ring.flow_turns import FlowTurns
 from functions.services.far_ring.pacer import Pacer
 from functions.services.far_ring.placer import Placer
 from functions.services.jobs.canceller import Canceller
 from functions.services.jobs.ends import Ends
+from functions.services.jobs.flow_gate import FlowGate
 from functions.services.jobs.foreign_messages import ForeignMessages
 from functions.services.jobs.occurrences import Occurrences
 from functions.services.jobs.rescheduler import Rescheduler
@@ -43,6 +47,10 @@ SERVICES: Mapping[str, type] = MappingProxyType(
         "changer": ScheduleChanger,
         "conditions": KnownConditions,
         "ends": Ends,
+        "flow_gate": FlowGate,
+        "flow_limits": KnownFlowLimits,
+        "flow_reader": FlowReader,
+        "flow_turns": FlowTurns,
         "foreign": ForeignMessages,
         "limiter": ConcurrencyLimiter,
         "materialiser": Materialiser,

@@ -27,6 +27,7 @@ def _written(read: Callable[[str], Any]) -> BeforeValidator:
 
 
 _Urls = Annotated[tuple[str, ...], _written(from_json), Field(min_length=len(Priority), max_length=len(Priority))]
+_QueueUrls = Annotated[tuple[str, ...], _written(from_json)]
 _Networks = Annotated[tuple[Network, ...], _written(lambda text: parse_networks(from_json(text)))]
 _Targets = Annotated[AllowedTargets, _written(lambda text: AllowedTargets(_PATTERNS.validate_json(text)))]
 _Principals = Annotated[
@@ -80,8 +81,13 @@ class Settings(BaseModel):
 
 
 class FunctionSettings(Settings):
-    """What every Lambda gets beside the constants: the plans, the tables and the queues of its stage."""
+    """What every Lambda gets beside the constants: the plans, the tables and the queues of its stage.
 
+    PATIENCE: how many times as long as on AWS it waits for an answer of a store. An emulated stage has more: a laptop that
+    is busy stands still for seconds, which is no fault of a store.
+    """
+
+    PATIENCE: Annotated[int, Field(ge=1)] = 1
     PLANS: _Plans
     TIMERS_TABLE: str
     TENANTS_TABLE: str
@@ -105,6 +111,8 @@ class ApiSettings(FunctionSettings):
     OPERATIONS_FUNCTION: str
     OPERATORS: _Principals
     JWT_TENANT_CLAIM: str
+    SUBMISSION_QUEUE_URLS: _QueueUrls
+    REFUSED_QUEUE_URLS: _QueueUrls
 
 
 class WorkerSettings(FunctionSettings):

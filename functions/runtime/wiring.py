@@ -116,7 +116,7 @@ class Wiring(Adapters):
 
     def confirm(self) -> None:
         """Check the constants against those recorded at the first deploy. Raises WheelChanged."""
-        self.shards.confirm(self.wheel)
+        self.shards.confirm(self.wheel, clock=self.clock)
 
     def flush(self) -> None:
         """Hand over what an invocation has collected, before it is acknowledged: audit lines and counts, and then metrics."""
@@ -183,6 +183,7 @@ _SAME = (
     "dead_letters",
     "deletions",
     "exports",
+    "flows",
     "journal",
     "ledger",
     "operations",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from functions.domain.far_ring.cursor import Cursors, Position
+from functions.domain.far_ring.cursor import Cursors, Position, first_cursors
 from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
 from functions.ports.recorder import AuditTrail
@@ -29,6 +29,15 @@ class Leases:
     def acquire(self, shard: int, *, now: datetime) -> ShardLease | None:
         """Take a shard; None while another scanner has it."""
         return self.shards.acquire(shard, owner=self.token(), now=now, lease_until=now + LEASE, skew=self.wheel.skew)
+
+    def cursors_of(self, lease: ShardLease, *, now: datetime) -> Cursors:
+        """How far its shard has come. One that nobody has scanned may hold rows that were written before its rule existed."""
+        if lease.cursors is not None:
+            return lease.cursors
+        # Whose clock is wrong promotes nothing, but where it began is recorded.
+        now, written = now - self.clock.offset(), self.shards.written()
+        since = written and written.written_since(lease.shard, now=now)
+        return first_cursors(self.wheel.first_bucket(now=now, written_since=since))
 
     def checkpoint(
         self, lease: ShardLease, cursors: Cursors, *, is_last: bool, next_alarm: Position | None = None

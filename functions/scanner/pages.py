@@ -16,28 +16,33 @@ _MOST_REMEMBERED = 20_000
 class Pages:
     """Reads a bucket class by class, with one Query a bucket as long as the bucket fits into a page.
 
-    Rows are in class order: the first page of a bucket is remembered, and serves the other classes as far as it goes.
+    Rows are in class order: the page with which a class begins is remembered, and serves those below as far as it goes.
     """
 
     def __init__(self, timers: TimerStore, shard: int) -> None:
         self._timers = timers
         self._shard = shard
-        self._first: dict[int, Page] = {}
+        self._begun: dict[int, tuple[str, Page]] = {}
         self._remembered = 0
 
     def read(self, at: Position, priority: Priority) -> Page:
         """Rows of a class behind a position, of all tenants; is_last: the class has no more in that bucket."""
         start, end = class_bounds(priority)
         low = max(at.key, start)
-        page = self._first.get(at.bucket)
-        if page is None or not (page.is_last or low < page.rows[-1].key):
-            is_first = not at.key and priority is Priority.CRITICAL
-            page = self._timers.read(at.bucket, self._shard, after="" if is_first else low, limit=PAGE)
-            if is_first and self._remembered + len(page.rows) <= _MOST_REMEMBERED:
-                self._first[at.bucket] = page
-                self._remembered += len(page.rows)
+        after, page = self._begun.get(at.bucket, ("", None))
+        if page is None or low < after or not (page.is_last or low < page.rows[-1].key):
+            after = "" if not at.key and priority is Priority.CRITICAL else low
+            page = self._timers.read(at.bucket, self._shard, after=after, limit=PAGE)
+            if not at.key:
+                self._remember(at.bucket, after, page)
         rows = [row for row in page.rows if low < row.key < end]
         return Page(rows, is_last=page.is_last or page.rows[-1].key >= end)
+
+    def _remember(self, bucket: int, after: str, page: Page) -> None:
+        _, before = self._begun.get(bucket, ("", None))
+        remembered = self._remembered + len(page.rows) - (len(before.rows) if before is not None else 0)
+        if remembered <= _MOST_REMEMBERED:
+            self._begun[bucket], self._remembered = (after, page), remembered
 
     def read_between(self, at: Position, start: str, end: str, *, limit: int) -> Page:
         """Rows of a bucket with keys between two, behind a position; is_last: there are no more of them there."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from functions.domain.errors import InvalidInput
-from functions.domain.far_ring.cursor import first_cursors, set_back
+from functions.domain.far_ring.cursor import set_back
 from functions.domain.instants import format_instant
 from functions.domain.jobs.claims import TIMER_LIFE
 from functions.domain.wheel import Wheel
@@ -58,7 +58,5 @@ class Rewinder:
         lease = self.leases.acquire(shard, now=now)
         if lease is None:
             return False
-        # A shard that was never scanned starts some time back anyway.
-        cursors = lease.cursors or first_cursors(self.wheel.first_bucket(now=now))
-        rewound = set_back(cursors, self.wheel.bucket_of(to))
+        rewound = set_back(self.leases.cursors_of(lease, now=now), self.wheel.bucket_of(to))
         return self.leases.checkpoint(lease, rewound, is_last=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from functions.domain.far_ring.cursor import Cursors, first_cursors, oldest_bucket
+from functions.domain.far_ring.cursor import Cursors, oldest_bucket
 from functions.domain.instants import from_seconds
 from functions.domain.jobs.job import Priority
 from functions.domain.stage.pulse import Figure
@@ -70,11 +70,9 @@ class Scanner:
         if lease is None:
             self.journal.event("shard_taken", shard=shard)
             return ScanReport(shard, stopped_by="another scanner has the shard")
-        # A shard that nobody has scanned may hold rows that were written before its rule existed.
-        cursors = lease.cursors or first_cursors(self.wheel.first_bucket(now=now))
         tick = Tick(
             lease=lease,
-            cursors=dict(cursors),
+            cursors=dict(self.leases.cursors_of(lease, now=now)),
             wheel=self.wheel,
             clock=self.clock,
             leases=self.leases,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from functions.domain.far_ring.flow_turn import is_turn
 from functions.domain.instants import MILLISECOND
 from functions.domain.jobs.claims import lease_of
 from functions.domain.jobs.job import Delivery, Timer
@@ -14,6 +15,7 @@ from functions.domain.wheel import MAX_WAIT
 from functions.ports.clock import Clock
 from functions.ports.recorder import Journal
 from functions.ports.targets import Failed, Outcome, Pending, Succeeded
+from functions.services.far_ring.flow_turns import FlowTurns
 from functions.services.jobs.settler import Claim, Settler
 from functions.worker.claimer import Claimer
 from functions.worker.invocation import Invoker
@@ -30,10 +32,14 @@ class Attempts:
     claimer: Claimer
     invoker: Invoker
     settler: Settler
+    flow_turns: FlowTurns
     journal: Journal
 
     def run(self, timer: Timer, message: Message, *, ends_at: datetime) -> Returned | None:
         """Before `ends_at`; None when its message has nothing left to do."""
+        if is_turn(timer):
+            self.flow_turns.take(timer, receive_count=message.receive_count)
+            return None
         served = self.preconditions.serve(timer)
         if served is None:
             return None

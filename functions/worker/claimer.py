@@ -85,7 +85,7 @@ class Claimer:
         answer = self._first_answer(timer, claim, now=now)
         for _ in range(_TRIES):
             if isinstance(answer, Claimed):
-                return self._unless_cancelled(timer, replace(claim, fence=answer.fence), answer)
+                return self._unless_cancelled(timer, replace(claim, fence=answer.fence, tried=answer.tried), answer)
             row = answer.row
             match decide_claim(
                 row,
@@ -120,7 +120,7 @@ class Claimer:
                 case Again():
                     answer = self.ledger.claim(timer, owner=claim.owner, lease_until=claim.lease_until, now=now)
         if isinstance(answer, Claimed):
-            return self._unless_cancelled(timer, replace(claim, fence=answer.fence), answer)
+            return self._unless_cancelled(timer, replace(claim, fence=answer.fence, tried=answer.tried), answer)
         return Returned("its row kept changing")
 
     def _first_answer(self, timer: Timer, claim: Claim, *, now: datetime) -> Claimed | Refused:

@@ -1,13 +1,14 @@
 """What comes before the claim of an attempt, while its ledger row is untouched: whether its target may be called now.
 
 Its tenant's status is asked first, then the breaker of its destination, then a permit where the tenant's concurrency is
-capped. Whoever must wait is parked: the same attempt comes back later, and has spent nothing.
+capped, and last what its flows ask. Whoever must wait is parked, or enters the room of a flow: the same attempt comes back
+later, and has spent nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from math import isfinite
 
@@ -19,23 +20,28 @@ from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
 from functions.ports.targets import Failed, Outcome
 from functions.ports.tenants import TenantPlans
+from functions.services.jobs.flow_gate import Entered, FlowGate, Later
 from functions.services.jobs.occurrences import FireDecision, Occurrences
 from functions.services.jobs.settler import Settler
 from functions.services.targets.breakers import Breakers, Go, Park
 from functions.services.targets.concurrency_limiter import ConcurrencyLimiter
 
+_NO_FLOWS = Entered()
+
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """An attempt may be claimed. refusal: but its target must not be called; go, permit: what its call has taken."""
+    """An attempt may be claimed. refusal: but its target must not be called; go, permit, entered: what its call has taken."""
 
     refusal: Failed | None = None
     go: Go | None = None
     permit: Permit | None = None
+    entered: Entered = _NO_FLOWS
 
     def has_permit_until(self, instant: datetime) -> bool:
-        """Whether a call that ends then is over before anybody else may have its permit."""
-        return self.permit is None or instant <= self.permit.lease_until
+        """Whether a call that ends then is over before anybody else may have one of its permits."""
+        permits = [permit for permit in (self.permit, *self.entered.permits) if permit is not None]
+        return all(instant <= permit.lease_until for permit in permits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +53,7 @@ class Preconditions:
     plans: TenantPlans
     breakers: Breakers
     limiter: ConcurrencyLimiter
+    flow_gate: FlowGate
     occurrences: Occurrences
     settler: Settler
     jitter: Callable[[], float]
@@ -64,7 +71,7 @@ class Preconditions:
             return None
         if plan.is_paused:
             until = paused_until(timer, now=now, wheel=self.wheel, jitter=self.jitter())
-            waiting = timer.excused(since=now, until=until)
+            waiting = timer.without_turns().excused(since=now, until=until)
             self.settler.park(waiting, until=until, reason="its tenant is paused", metric="parked_by_pause")
             return None
         return resumed(timer, plan, now=now)
@@ -81,12 +88,15 @@ class Preconditions:
         lease_until = lease_of(timer.job.timeout, now=now)
         match self.breakers.decide(timer, lease_until=lease_until):
             case Park(until, reason) if timer.may_wait_until(until):
-                self.settler.park(timer, until=until, reason=reason)
+                self.settler.park(timer.without_turns(), until=until, reason=reason)
                 return None
             case Park(_, reason):
                 return Permission(Failed(f"it may wait no longer: {reason}", "breaker_open", is_permanent=True))
             case Go() as go:
-                return self._with_permit(timer, go, lease_until=lease_until)
+                permission = self._with_permit(timer, go, lease_until=lease_until)
+                if permission is None or not timer.job.flows:
+                    return permission
+                return self._through_flows(timer, permission, lease_until=lease_until)
 
     def leave(self, timer: Timer, permission: Permission, outcome: Outcome | None) -> None:
         """The attempt is over. outcome: what its target answered, None when it was not called. Never raises."""
@@ -96,6 +106,7 @@ class Preconditions:
             self.breakers.note(timer, permission.go, outcome)
         if permission.permit is not None:
             self.limiter.give_back(permission.permit)
+        self.flow_gate.leave(permission.entered)
 
     def is_over(self, timer: Timer) -> bool:
         """Whether an occurrence is skipped, or waits for another run. For a retry that was decided before."""
@@ -120,5 +131,25 @@ class Preconditions:
         self.breakers.release(timer, go)
         until = self.clock.now() + self.limiter.wait(tenant, limit=int(limit))
         reason = f"as many jobs of its tenant run as may: {limit:g}"
-        self.settler.park(timer, until=until, reason=reason, metric="parked_by_cap")
+        self.settler.park(timer.without_turns(), until=until, reason=reason, metric="parked_by_cap")
+        return None
+
+    def _through_flows(self, timer: Timer, permission: Permission, *, lease_until: datetime) -> Permission | None:
+        try:
+            entry = self.flow_gate.enter(timer, lease_until=lease_until)
+        except Exception:
+            self.leave(timer, permission, None)
+            raise
+        if isinstance(entry, Entered):
+            return replace(permission, entered=entry)
+        self.leave(timer, permission, None)
+        now = self.clock.now()
+        if isinstance(entry, Later):
+            reason = "its flows have no token left for this moment"
+            self.settler.park(timer, until=max(entry.until, now), reason=reason, metric="parked_by_flow")
+        elif timer.may_wait_until(now):
+            self.settler.wait_for(entry, timer, enter=lambda: self.flow_gate.wait(timer, entry))
+        else:
+            refusal = f"it may wait no longer for flow {entry.flow.key}"
+            return Permission(Failed(refusal, "flow_wait_too_long", is_permanent=True))
         return None

@@ -17,7 +17,7 @@ _GONE_OR_FORBIDDEN = {
 }
 
 BY_FUNCTION = {
-    "api": _GONE_OR_FORBIDDEN,
+    "api": _POLLED | _GONE_OR_FORBIDDEN,
     "worker": _POLLED | _GONE_OR_FORBIDDEN,
     "dead_letters": _POLLED,
 }
@@ -27,6 +27,10 @@ def reason(function: str, action: str) -> str | None:
     """Why a function is granted an action that it never makes itself; None when nobody knows."""
     known = EVERYBODY | BY_FUNCTION.get(function, {})
     return known.get(action) or known.get(f"{action.partition(':')[0]}:*")
+
+
+SOMETIMES = frozenset(("api", action) for action in _POLLED)
+"""Granted only where a stage has submission queues."""
 
 
 def reasons() -> frozenset[tuple[str, str]]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from scripts.least_privilege.calls import Call
-from scripts.least_privilege.justified import reason, reasons
+from scripts.least_privilege.justified import SOMETIMES, reason, reasons
 from scripts.least_privilege.policies import role_of
 from scripts.synthesis import FUNCTIONS, Templates
 
@@ -50,6 +50,7 @@ def report_of(function: str, templates: Templates, calls: Iterable[Call]) -> Rep
     idle = role.grants - used
     justified = {grant for grant in idle if reason(function, grant.action)}
     needed = {(function, grant.action) for grant in justified}
+    absent = SOMETIMES - {(function, grant.action) for grant in role.grants}
     return Report(
         function=function,
         allowed=len(role.grants),
@@ -57,7 +58,7 @@ def report_of(function: str, templates: Templates, calls: Iterable[Call]) -> Rep
         justified=len(justified),
         unused=tuple(sorted(role.described(grant) for grant in idle - justified)),
         missing=tuple(str(call) for call in own if role.refuses(call)),
-        needless=tuple(f"{name}: {action}" for name, action in sorted(reasons() - needed) if name == function),
+        needless=tuple(f"{name}: {action}" for name, action in sorted(reasons() - needed - absent) if name == function),
     )
 
 

@@ -9,6 +9,7 @@ from testkit.fakes.clock import FakeClock
 from testkit.fakes.dead_letters import InMemoryDeadLetters
 from testkit.fakes.deletions import InMemoryDeletionStore, InMemoryTenantData
 from testkit.fakes.discarding import DiscardingAudit, DiscardingCounter
+from testkit.fakes.flows import InMemoryFlowStore
 from testkit.fakes.gate import OpenGate
 from testkit.fakes.journal import RecordingJournal
 from testkit.fakes.ledger import InMemoryLedger
@@ -39,6 +40,7 @@ __all__ = [
     "InMemoryDeadLetters",
     "InMemoryDeletionStore",
     "InMemoryExportStore",
+    "InMemoryFlowStore",
     "InMemoryLedger",
     "InMemoryOperationStore",
     "InMemoryPayloadStore",

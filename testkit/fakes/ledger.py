@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from functions.domain.far_ring.asked_record import encode_asked, room_for_attempts
 from functions.domain.far_ring.timer_record import encode_timer
 from functions.domain.jobs.claims import (
     MOVED_LIFE,
@@ -17,9 +18,11 @@ from functions.domain.jobs.claims import (
     is_own,
     is_unchanged,
     may_claim,
+    taken_over,
 )
 from functions.domain.jobs.job import Job, Timer
 from functions.domain.jobs.job_id import JobId, first_identity, job_id_of
+from functions.domain.jobs.past_attempts import with_attempt
 from functions.domain.lifecycle import Event, State, sources, target
 from functions.ports.dead_letters import DeadLetter
 from functions.ports.ledger import Applied, Cancelled, Claimed, Refused
@@ -49,7 +52,7 @@ class InMemoryLedger:
     def claim(self, timer: Timer, *, owner: str, lease_until: datetime, now: datetime) -> Claimed | Refused:
         row = self.rows.get(timer.job.key)
         if row is not None and is_own(row, attempt=timer.attempt, owner=owner):
-            return Claimed(row.fence, row.rescue_count, row.cancel_requested)
+            return Claimed(row.fence, row.rescue_count, row.cancel_requested, tried=row.tried)
         if not may_claim(row, attempt=timer.attempt, due_at=timer.due_at, owner=owner):
             return Refused(row)
         return self._take(timer, row, owner=owner, lease_until=lease_until, now=now, rescue_count=0)
@@ -61,7 +64,7 @@ class InMemoryLedger:
         if met is None or met.state is not State.RUNNING or met.lease_until is None:
             return Refused(met)
         if is_own(met, attempt=timer.attempt, owner=owner):
-            return Claimed(met.fence, met.rescue_count, met.cancel_requested)
+            return Claimed(met.fence, met.rescue_count, met.cancel_requested, tried=met.tried)
         is_over = met.fence == row.fence and met.lease_until < now - self._skew and met.attempt <= timer.attempt
         if not is_over:
             return Refused(met)
@@ -72,7 +75,7 @@ class InMemoryLedger:
             lease_until=lease_until,
             now=now,
             rescue_count=deaths_of(row, attempt=timer.attempt),
-            met=met,
+            met=replace(met, tried=with_attempt(row.tried, taken_over(row), room=room_for_attempts(timer.job))),
         )
 
     def note_start(self, timer: Timer, *, now: datetime, is_taken_back: bool = False) -> None:
@@ -92,10 +95,20 @@ class InMemoryLedger:
             return Refused(row)
         row = replace(row or LedgerRow(state=State.ABSENT), state=target(event), owner=owner)
         row = replace(row, attempt=timer.attempt, due_at=kept(timer.due_at), job_id=str(job_id_of(timer.job)))
+        row = replace(row, asked=encode_asked(timer.job))
         return self._write(timer.job.key, row, now=now, scheduled_at=timer.job.scheduled_at)
 
     def settle(
-        self, timer: Timer, event: Event, *, fence: int, owner: str, now: datetime, result: str = "", error: str = ""
+        self,
+        timer: Timer,
+        event: Event,
+        *,
+        fence: int,
+        owner: str,
+        now: datetime,
+        result: str = "",
+        error: str = "",
+        tried: str = "",
     ) -> Applied | Refused:
         row = self.rows.get(timer.job.key)
         is_withdrawn = event is Event.RETRY and row is not None and row.cancel_requested
@@ -105,7 +118,7 @@ class InMemoryLedger:
         if not may_end and (row.state, row.owner) != (target(event), owner):
             return Refused(row)
         row = replace(row, state=target(event), owner=owner, result=_cut(result), error=_cut(error), held="")
-        row = replace(row, due_at=kept(timer.due_at))
+        row = replace(row, due_at=kept(timer.due_at), tried=tried or row.tried)
         return self._write(timer.job.key, row, now=now, scheduled_at=timer.job.scheduled_at)
 
     def hold(self, timer: Timer, *, fence: int, owner: str, lease_until: datetime, now: datetime) -> Applied | Refused:
@@ -168,7 +181,7 @@ class InMemoryLedger:
             self.expiry[first.key] = max(now, first.due_at, timer.due_at) + MOVED_LIFE
         return Applied()
 
-    def park(self, timer: Timer, *, until: datetime, now: datetime) -> Applied | Refused:
+    def park(self, timer: Timer, *, until: datetime, now: datetime, flow: str = "") -> Applied | Refused:
         row = self.rows.get(timer.job.key)
         is_mine = row is not None and row.state in (State.SCHEDULED, State.RUNNING) and row.attempt <= timer.attempt
         is_next = may_claim(row, attempt=timer.attempt, due_at=timer.due_at, owner="")
@@ -176,7 +189,7 @@ class InMemoryLedger:
             return Refused(row)
         due_at, job_id = kept(timer.due_at), str(job_id_of(timer.job))
         row = row or LedgerRow(state=State.SCHEDULED, due_at=due_at, job_id=job_id)
-        self._write(timer.job.key, replace(row, parked_until=kept(until)), now=now)
+        self._write(timer.job.key, replace(row, parked_until=kept(until), waits_for=flow), now=now)
         self.expiry[timer.job.key] = expires_at(now=now, due_at=max(until, timer.job.scheduled_at), lease_until=None)
         return Applied()
 
@@ -245,10 +258,14 @@ class InMemoryLedger:
         row = replace(row, due_at=kept(timer.due_at), job_id=str(job_id_of(timer.job)))
         return self._write(timer.job.key, row, now=now, scheduled_at=timer.job.scheduled_at)
 
-    def fail(self, letter: DeadLetter, job: Job, *, fence: int, owner: str, now: datetime) -> Applied | Refused:
+    def fail(
+        self, letter: DeadLetter, job: Job, *, fence: int, owner: str, now: datetime, tried: str = ""
+    ) -> Applied | Refused:
         met = self.rows.get(job.key)
         is_running = met is not None and met.fence == fence and met.state is State.RUNNING
-        return self._end_with_dead_letter(letter, job, Event.FAIL, met, may_end=is_running, owner=owner, now=now)
+        return self._end_with_dead_letter(
+            letter, job, Event.FAIL, met, may_end=is_running, owner=owner, now=now, tried=tried
+        )
 
     def bury(
         self, letter: DeadLetter, job: Job, *, row: LedgerRow | None, owner: str, now: datetime
@@ -281,6 +298,7 @@ class InMemoryLedger:
         may_end: bool,
         owner: str,
         now: datetime,
+        tried: str = "",
     ) -> Applied | Refused:
         is_mine = met is not None and met.state is target(event) and met.owner == owner
         if not may_end and not is_mine:
@@ -289,7 +307,9 @@ class InMemoryLedger:
         met = met or LedgerRow(state=State.ABSENT, due_at=kept(due_at))
         self._dead_letters.put(letter)
         row = replace(met, state=target(event), owner=owner, error=_cut(letter.error), held="")
-        row = replace(row, attempt=letter.attempt, job_id=letter.job_id or str(job_id_of(job)))
+        row = replace(
+            row, attempt=letter.attempt, job_id=letter.job_id or str(job_id_of(job)), tried=tried or row.tried
+        )
         self._write(job.key, row, now=now)
         self.expiry[job.key] = expires_at(now=now, due_at=max(due_at, job.scheduled_at), lease_until=None)
         return Applied()
@@ -316,9 +336,10 @@ class InMemoryLedger:
             rescue_count=rescue_count,
             job_id=str(job_id_of(timer.job)),
             held="",
+            asked=encode_asked(timer.job),
         )
         self._write(timer.job.key, taken, now=now, scheduled_at=timer.job.scheduled_at)
-        return Claimed(taken.fence, taken.rescue_count, taken.cancel_requested)
+        return Claimed(taken.fence, taken.rescue_count, taken.cancel_requested, tried=taken.tried)
 
     def _write(self, key: str, row: LedgerRow, *, now: datetime, scheduled_at: datetime | None = None) -> Applied:
         self.rows[key] = replace(row, updated_at=kept(now))

@@ -8,8 +8,10 @@ from typing import Any
 
 from functions.domain.errors import WheelChanged
 from functions.domain.far_ring import cursor
+from functions.domain.far_ring.written_shards import WrittenShards
 from functions.domain.stage.conditions import Conditions, decode_conditions, encode_conditions
 from functions.domain.wheel import Wheel
+from functions.ports.clock import Clock
 from functions.ports.shards import ShardLease
 from testkit.fakes.kept import kept
 
@@ -19,7 +21,7 @@ class InMemoryShardStore:
         self.rows: dict[int, dict[str, Any]] = {}
         self.audit: cursor.BucketAuditPosition | None = None
         self.sweep: cursor.SweepPosition | None = None
-        self.wheel: tuple[timedelta, int] | None = None
+        self.wheel: tuple[timedelta, WrittenShards] | None = None
         self.published = ""
 
     def acquire(
@@ -94,13 +96,19 @@ class InMemoryShardStore:
         self.sweep = to
         return True
 
-    def confirm(self, wheel: Wheel) -> None:
-        bucket, most_written = self.wheel or (wheel.bucket, 0)
+    def confirm(self, wheel: Wheel, *, clock: Clock) -> None:
+        now = kept(clock.now() - clock.offset())
+        bucket, written = self.wheel or (wheel.bucket, WrittenShards(0))
         if bucket != wheel.bucket:
             raise WheelChanged(f"BUCKET was {bucket}")
-        if wheel.scan_shards < most_written:
-            raise WheelChanged(f"{most_written} shards have been written")
-        self.wheel = (bucket, max(most_written, wheel.write_shards))
+        if wheel.scan_shards < written.count:
+            raise WheelChanged(f"{written.count} shards have been written")
+        if wheel.write_shards > written.count:
+            written = WrittenShards(wheel.write_shards, before=written.count, grown_at=now)
+        self.wheel = (bucket, written)
+
+    def written(self) -> WrittenShards | None:
+        return self.wheel and self.wheel[1]
 
 
 def _place_of(sweep: cursor.SweepPosition | None) -> object:

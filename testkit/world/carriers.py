@@ -10,12 +10,15 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from functions.domain.far_ring.cursor import Cursors, decode_cursors, has_passed
+from functions.domain.far_ring.flow_turn import flow_of, is_turn
 from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.far_ring.timer_key import is_alarm_key
 from functions.domain.far_ring.timer_record import decode_alarm, decode_envelope, decode_timer
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Timer
 from functions.domain.lifecycle import State
+from functions.domain.targets.flows import FlowId
+from functions.ports.flows import FlowStore
 from testkit.fakes import InMemoryReadyQueue
 from testkit.fakes.kept import kept
 from testkit.world.stores import SeenShards, SeenTimers
@@ -45,12 +48,22 @@ def cursors_of(text: str) -> Cursors:
     return decode_cursors(text)
 
 
-def carriers(ready: InMemoryReadyQueue, timers: SeenTimers, shards: SeenShards) -> dict[str, list[Timer]]:
+def carriers(
+    ready: InMemoryReadyQueue, timers: SeenTimers, shards: SeenShards, flows: FlowStore
+) -> dict[str, list[Timer]]:
     """The timers that are on their way, by the key of their job."""
     found: dict[str, list[Timer]] = {}
+    turns: set[FlowId] = set()
     for message in (*ready.messages.values(), *ready.dead):
         for timer in timers_of(message.body):
+            if is_turn(timer):
+                turns.add(flow_of(timer))
             found.setdefault(timer.job.key, []).append(timer)
+    # What waits in a room is carried by the turn of its flow.
+    for flow in turns:
+        for waiting in flows.waiting(flow, after="", limit=10_000):
+            if waiting.timer is not None:
+                found.setdefault(waiting.timer.job.key, []).append(waiting.timer)
     for key, record in _ahead(timers, shards):
         if not is_alarm_key(key):
             timer = timer_of(record, key.split("#")[1])

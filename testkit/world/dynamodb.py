@@ -19,6 +19,7 @@ from functions.adapters.dynamodb import usage as dynamodb_usage
 from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
 from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks
 from functions.adapters.dynamodb.dead_letters import MARKS, DynamoDBDeadLetters
+from functions.adapters.dynamodb.flows import DynamoDBFlowStore
 from functions.adapters.dynamodb.ledger import DynamoDBLedger
 from functions.adapters.dynamodb.ledger_row import STARTS, read_row
 from functions.adapters.dynamodb.operations import DynamoDBOperationStore
@@ -273,6 +274,7 @@ def _stores(tables: Tables, wheel: Wheel, clock: FakeClock) -> Stores:
         breakers=DynamoDBBreakerStore(tenants),
         rates=DynamoDBRateStore(tenants),
         permits=DynamoDBPermitStore(tenants),
+        flows=DynamoDBFlowStore(tenants),
         tenants=DynamoDBTenantStore(tenants),
         usage=UsageOfTenants(tables[TENANTS]),
         pending=Pending(tables[TENANTS]),

@@ -130,6 +130,7 @@ class Processes(Passing):
             "operations",
             "exports",
             "permits",
+            "flows",
             "rates",
         )
         # Read now and then by processes that place or admit: not a step of a history.

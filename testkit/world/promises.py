@@ -259,7 +259,7 @@ class Promises:
     def check_nothing_lost(self, *, is_over: bool = False) -> None:
         """Each job that was promised is still on its way, or has come to its end. is_over: it must have."""
         stores = self._stores
-        on_their_way = carriers(stores.ready, stores.timers, stores.shards)
+        on_their_way = carriers(stores.ready, stores.timers, stores.shards, stores.flows)
         buried = {letter.job_id for letter in stores.dead_letters.letters.values()}
         for job_id, expected in self.jobs.items():
             row = stores.ledger.rows.get(expected.job_id.key)

@@ -12,6 +12,7 @@ from functions.domain.operations.operation import Operation
 from functions.domain.tenants.usage import Usage
 from functions.domain.wheel import Wheel
 from functions.ports.dead_letters import DeadLetter, DeadLetters
+from functions.ports.flows import FlowStore
 from functions.ports.ledger import Ledger
 from functions.ports.operations import OperationStore
 from functions.ports.schedules import ScheduleStore
@@ -31,6 +32,7 @@ class KeptByAll(Protocol):
     ready: fakes.InMemoryReadyQueue
     ledger: SeenLedger
     shards: SeenShards
+    flows: FlowStore
     payloads: fakes.InMemoryPayloadStore
     history: History
 
@@ -138,6 +140,7 @@ class Stores:
     breakers: BreakerStore
     rates: RateStore
     permits: PermitStore
+    flows: FlowStore
     tenants: TenantStore
     usage: SeenUsage
     pending: SeenPending
@@ -170,6 +173,7 @@ def in_memory(wheel: Wheel, clock: fakes.FakeClock) -> Stores:
         breakers=fakes.InMemoryBreakerStore(),
         rates=fakes.InMemoryRateStore(),
         permits=fakes.InMemoryPermitStore(),
+        flows=fakes.InMemoryFlowStore(),
         tenants=fakes.InMemoryTenantStore(),
         usage=fakes.InMemoryUsageStore(),
         pending=fakes.InMemoryPendingStore(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -69,6 +69,7 @@ class World(Clients, Controls, Sums, Processes):
         self.exports = InMemoryExportStore()
         self.breakers = stores.breakers
         self.permits = stores.permits
+        self.flows = stores.flows
         self._expire, self._close = stores.expire, stores.close
         self.cut_short = stores.cut_short
         self._known_breakers: OrderedDict[Any, Any] = OrderedDict()
@@ -83,8 +84,14 @@ class World(Clients, Controls, Sums, Processes):
         self.first_seen: dict[str, datetime] = {}
         self._numbers = 0
         self._random = random.Random(7)
+        self.shards.confirm(self.wheel, clock=self.clock)
         if not self.is_new:
             self._have_scanned()
+
+    def deploy(self, *, write_shards: int) -> None:
+        """The stage with another number of shards that are written."""
+        self.wheel = replace(self.wheel, write_shards=write_shards)
+        self.shards.confirm(self.wheel, clock=self.clock)
 
     def drain(self) -> None:
         """Run without faults until nothing is left to do; it must come to that."""
@@ -192,4 +199,4 @@ class World(Clients, Controls, Sums, Processes):
         since = max(map(self.wheel.ends_at, buckets), default=self.clock.instant)
         is_audited = not self.audits or self.clock.instant > since + SETTLING + TICK
         is_quiet = is_audited and not self.promises.operations.open()
-        return is_quiet and not carriers(self.ready, self.timers, self.shards)
+        return is_quiet and not carriers(self.ready, self.timers, self.shards, self.flows)

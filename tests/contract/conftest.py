@@ -18,6 +18,7 @@ from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
 from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks
 from functions.adapters.dynamodb.dead_letters import MARKS, DynamoDBDeadLetters
 from functions.adapters.dynamodb.deletions import DynamoDBDeletionStore
+from functions.adapters.dynamodb.flows import DynamoDBFlowStore
 from functions.adapters.dynamodb.ledger import DynamoDBLedger
 from functions.adapters.dynamodb.operations import DynamoDBOperationStore
 from functions.adapters.dynamodb.pending import DynamoDBPendingStore
@@ -36,6 +37,7 @@ from functions.domain.instants import from_seconds, parse_instant
 from functions.domain.jobs.job import Timer
 from functions.domain.operations.operation import Operation
 from functions.ports.dead_letters import DeadLetter, DeadLetters
+from functions.ports.flows import FlowStore
 from functions.ports.ledger import Ledger
 from functions.ports.operations import OperationStore
 from functions.ports.recorder import PulseStore
@@ -286,6 +288,15 @@ def breaker_subject(dynamodb: "DynamoDBClient | None") -> Iterator[BreakerSubjec
 
     fake = BreakerSubject(fakes.InMemoryBreakerStore(), None)
     yield from _subject(dynamodb, tables.TENANTS, lambda: fake, on_dynamodb, beside="breaker")
+
+
+@pytest.fixture
+def flows(dynamodb: "DynamoDBClient | None") -> Iterator[FlowStore]:
+    if dynamodb is None:
+        yield fakes.InMemoryFlowStore()
+        return
+    with _table(dynamodb, tables.TENANTS) as name:
+        yield DynamoDBFlowStore(Table(dynamodb, name))
 
 
 @pytest.fixture

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from functions.domain.far_ring.asked_record import encode_asked
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.jobs.claims import LEDGER_LIFE, MESSAGE_LIFE, LedgerRow
 from functions.domain.jobs.job import Job, Timer
 from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.past_attempts import PastAttempt, read_attempts, with_attempt
 from functions.domain.jobs.retry import MAX_BACKOFF
 from functions.domain.lifecycle import Event, State
 from functions.ports.dead_letters import DeadLetter
@@ -105,7 +107,37 @@ def test_a_claim_without_a_row_takes_the_first_fence(ledger: Ledger):
         lease_until=NOON + LEASE,
         job_id=str(job_id_of(timer.job)),
         updated_at=NOON,
+        asked=encode_asked(timer.job),
     )
+
+
+def test_a_row_keeps_its_failed_attempts_and_those_of_dead_workers(ledger: Ledger):
+    timer, past = a_timer(), PastAttempt(attempt=1, ended_at=NOON, error_class="http_500", error="500")
+    claim(ledger, timer, owner="me")
+    tried = with_attempt("", past, room=500)
+    settle(ledger, timer.job, Event.RETRY, fence=1, owner="me", tried=tried)
+    second = a_next(timer)
+
+    claimed = claim(ledger, second, owner="dies")
+    assert isinstance(claimed, Claimed)
+    assert claimed.tried == tried
+    later = NOON + 2 * LEASE + 2 * SKEW
+    rescued = rescue(ledger, second, owner="next", now=later)
+
+    assert isinstance(rescued, Claimed)
+    died = PastAttempt(attempt=2, ended_at=NOON + LEASE, error_class="worker_died", error="its worker died")
+    assert read_attempts(rescued.tried) == read_attempts(row_of(ledger, timer.job).tried) == [past, died]
+    settle(ledger, timer.job, Event.SUCCEED, fence=2 + 1, owner="next")
+    assert read_attempts(row_of(ledger, timer.job).tried) == [past, died]
+
+
+def test_the_failed_attempts_of_a_job_that_failed_for_good_are_kept_with_its_end(ledger: Ledger):
+    timer, past = a_timer(), PastAttempt(attempt=1, ended_at=NOON, error_class="http_400", error="400")
+    claim(ledger, timer, owner="me")
+
+    ledger.fail(a_dead_letter(timer), timer.job, fence=1, owner="me", now=NOON, tried=with_attempt("", past, room=500))
+
+    assert read_attempts(row_of(ledger, timer.job).tried) == [past]
 
 
 def test_a_claim_of_a_registered_job_keeps_its_fingerprint(ledger: Ledger):

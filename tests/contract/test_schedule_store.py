@@ -198,6 +198,14 @@ class TestChanges:
         assert schedules.get(KEY) == (stored, state)
         assert schedules.state(KEY) == state
 
+    def test_a_definition_remembers_the_conditional_requests_that_have_changed_it(self, schedules: ScheduleStore):
+        stored = a_stored_schedule(requests=("0f3a", "9c2e"))
+
+        assert schedules.change(stored, a_state(), seen=None)
+
+        assert schedules.get(KEY)[0] == stored
+        assert schedules.definitions([KEY]) == {KEY: stored}
+
     def test_a_state_is_read_as_it_was_written_in_every_field(self, schedules: ScheduleStore):
         state = a_state(
             version=7,

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from functions.adapters.dynamodb.shards import DynamoDBShardStore
 from functions.domain.errors import WheelChanged
 from functions.domain.far_ring.cursor import (
     BucketAuditPosition,
@@ -17,14 +18,17 @@ from functions.domain.far_ring.cursor import (
     first_cursors,
 )
 from functions.domain.far_ring.fairness import MAX_OWN
-from functions.domain.instants import HOUR, MILLISECOND
+from functions.domain.far_ring.written_shards import WrittenShards
+from functions.domain.instants import HOUR, MILLISECOND, SECOND
 from functions.domain.jobs.job import Priority
 from functions.domain.stage.conditions import Conditions
 from functions.ports.shards import ShardLease, ShardStore
 from testkit.builders import LOCAL_WHEEL, NOON, a_wheel, worst_cursors
+from testkit.fakes import FakeClock, InMemoryShardStore
 
 LEASE = timedelta(seconds=30)
 SKEW = LOCAL_WHEEL.skew
+CLOCK = FakeClock()
 
 
 def test_the_first_lease_of_a_shard_has_the_first_epoch_and_no_cursors(shards: ShardStore):
@@ -227,36 +231,97 @@ def test_the_sweep_and_the_audit_advance_apart(shards: ShardStore):
 
 
 def test_the_constants_of_the_first_deploy_are_confirmed_from_then_on(shards: ShardStore):
-    shards.confirm(a_wheel())
-    shards.confirm(a_wheel())
+    shards.confirm(a_wheel(), clock=CLOCK)
+    shards.confirm(a_wheel(), clock=CLOCK)
 
 
 def test_a_changed_bucket_is_refused(shards: ShardStore):
-    shards.confirm(a_wheel())
+    shards.confirm(a_wheel(), clock=CLOCK)
 
     with pytest.raises(WheelChanged, match="BUCKET"):
-        shards.confirm(a_wheel(bucket=timedelta(seconds=30)))
+        shards.confirm(a_wheel(bucket=timedelta(seconds=30)), clock=CLOCK)
 
 
 def test_a_stage_may_write_more_shards_than_before(shards: ShardStore):
-    shards.confirm(a_wheel(write_shards=2, scan_shards=2))
-    shards.confirm(a_wheel(write_shards=8, scan_shards=8))
+    shards.confirm(a_wheel(write_shards=2, scan_shards=2), clock=CLOCK)
+    shards.confirm(a_wheel(write_shards=8, scan_shards=8), clock=CLOCK)
 
 
 def test_a_stage_may_write_fewer_shards_as_long_as_it_scans_all_that_were_ever_written(shards: ShardStore):
-    shards.confirm(a_wheel(write_shards=8, scan_shards=8))
-    shards.confirm(a_wheel(write_shards=2, scan_shards=8))
+    shards.confirm(a_wheel(write_shards=8, scan_shards=8), clock=CLOCK)
+    shards.confirm(a_wheel(write_shards=2, scan_shards=8), clock=CLOCK)
 
     with pytest.raises(WheelChanged, match="8 shards have been written"):
-        shards.confirm(a_wheel(write_shards=2, scan_shards=7))
+        shards.confirm(a_wheel(write_shards=2, scan_shards=7), clock=CLOCK)
 
 
 def test_a_refused_change_leaves_the_recorded_constants(shards: ShardStore):
-    shards.confirm(a_wheel())
+    shards.confirm(a_wheel(), clock=CLOCK)
     with pytest.raises(WheelChanged):
-        shards.confirm(a_wheel(bucket=timedelta(seconds=30), write_shards=9, scan_shards=9))
+        shards.confirm(a_wheel(bucket=timedelta(seconds=30), write_shards=9, scan_shards=9), clock=CLOCK)
 
-    shards.confirm(a_wheel())
+    shards.confirm(a_wheel(), clock=CLOCK)
+
+
+def test_a_shard_is_written_since_the_first_who_may_write_it_was_about_to(shards: ShardStore):
+    assert shards.written() is None
+    clock = FakeClock()
+    for write_shards in (2, 8, 4, 8):
+        shards.confirm(a_wheel(write_shards=write_shards, scan_shards=9), clock=clock)
+        clock.tick(HOUR)
+
+    written, now = shards.written(), clock.now()
+
+    assert written is not None
+    assert written == WrittenShards(8, before=2, grown_at=NOON + HOUR)
+    assert [written.written_since(shard, now=now) for shard in (1, 2, 7, 8)] == [None, NOON + HOUR, NOON + HOUR, now]
+
+
+def test_all_shards_of_a_new_stage_are_written_since_it_was_deployed_by_the_clock_of_the_store(shards: ShardStore):
+    clock = FakeClock()
+    clock.ahead = clock.known_offset = HOUR
+    shards.confirm(a_wheel(write_shards=2, scan_shards=2), clock=clock)
+
+    assert shards.written() == WrittenShards(2, before=0, grown_at=NOON)
+
+
+def test_of_two_who_let_a_stage_grow_at_once_the_later_says_from_where(shards: ShardStore):
+    shards.confirm(a_wheel(write_shards=2, scan_shards=9), clock=CLOCK)
+
+    class Meanwhile(FakeClock):
+        """Another has recorded less between the read and the write."""
+
+        def now(self) -> datetime:
+            shards.confirm(a_wheel(write_shards=4, scan_shards=9), clock=CLOCK)
+            return super().now()
+
+    shards.confirm(a_wheel(write_shards=8, scan_shards=9), clock=Meanwhile(NOON + HOUR))
+
+    assert shards.written() == WrittenShards(8, before=4, grown_at=NOON + HOUR)
+
+
+def test_of_shards_that_a_release_before_was_first_to_write_nobody_knows_since_when(shards: ShardStore):
+    written_by_the_release_before(shards, 2)
+    assert shards.written() == WrittenShards(2)
+    shards.confirm(a_wheel(write_shards=4, scan_shards=9), clock=CLOCK)
+    assert shards.written() == WrittenShards(4, before=2, grown_at=NOON)
+
+    written_by_the_release_before(shards, 8)  # after a rollback
+    shards.confirm(a_wheel(write_shards=8, scan_shards=9), clock=CLOCK)
+
+    written = shards.written()
+    assert written == WrittenShards(8)
+    assert written is not None
+    assert [written.written_since(shard, now=NOON) for shard in (0, 3, 7, 8)] == [None, None, None, NOON]
+
+
+def written_by_the_release_before(shards: ShardStore, count: int) -> None:
+    """Which records nothing but the number."""
+    if isinstance(shards, DynamoDBShardStore):
+        shards.table.update({"k": "wheel"}, update="SET b = :b, w = :w", b=LOCAL_WHEEL.bucket // SECOND, w=count)
+    else:
+        assert isinstance(shards, InMemoryShardStore)
+        shards.wheel = (LOCAL_WHEEL.bucket, WrittenShards(count))
 
 
 def test_a_shard_was_scanned_when_the_tick_began_that_recorded_its_cursors_last(shards: ShardStore):

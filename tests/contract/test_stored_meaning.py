@@ -33,6 +33,7 @@ from functions.domain.schedules.state import SkipReason, Status
 from functions.domain.stage.conditions import decode_conditions, encode_conditions
 from functions.domain.stage.pulse import Figure
 from functions.domain.targets.breaker import BreakerState
+from functions.domain.targets.flows import FlowScope
 from functions.domain.targets.options import Method
 from functions.domain.tenants.deletion import DeletionStage, decode_deletion, encode_deletion
 from functions.domain.tenants.plan import TenantStatus, decode_tenant, encode_tenant
@@ -52,6 +53,7 @@ VALUES_STORED: list[type[Enum]] = [
     OperationState,
     Overlap,
     DeletionStage,
+    FlowScope,
     Precision,
     Priority,
     Roll,

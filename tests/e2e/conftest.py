@@ -138,7 +138,7 @@ def far_jobs(deployment: Deployment, client: Client, sink: Sink) -> FarJobs:
     # The first request starts a Lambda, and must not eat into the seconds that make the others far.
     client.submit_many([NewJob("no-such-scheme:", tenant="acme")])
     now = datetime.now(UTC)
-    margin = timedelta(seconds=6)  # for the request
+    margin = timedelta(seconds=30)  # for the request, on a busy machine
     due_at = datetime.fromtimestamp(LOCAL_WHEEL.bucket_of(now + LOCAL_WHEEL.guard + margin) + 60, UTC)
     opens_at = due_at - LOCAL_WHEEL.lookahead
     targets = [sink.target() for _ in range(4)] + [sink.target(fails=1)]
@@ -203,8 +203,8 @@ def neighbours(client: Client, sink: Sink, update: Update) -> Neighbours:
     noisy = "a-noisy"
     names = (f"quiet-{number}" for number in itertools.count())
     quiet = next(name for name in names if LOCAL_WHEEL.shard_of(name, "") == LOCAL_WHEEL.shard_of(noisy, ""))
-    # On a busy machine jobs are refused for a while: the shards have not looked through the half day before the first tick. So
-    # this waits until the sweeper has published that they have; the API knows it up to 20 s later.
+    # On a busy machine shards may be behind after an update, and jobs refused. So this waits until the sweeper has published that
+    # they are not; the API knows it up to 20 s later.
     eventually(
         lambda: [
             (found.priority, found.lag)
@@ -212,7 +212,7 @@ def neighbours(client: Client, sink: Sink, update: Update) -> Neighbours:
             if found.is_shed or found.lag is None or found.lag > MINUTE
         ],
         lambda behind: not behind,
-        within=240,
+        within=400,
         what="no class is behind",
     )
     margin = timedelta(seconds=60)  # for the requests, on a busy machine
@@ -228,7 +228,7 @@ def neighbours(client: Client, sink: Sink, update: Update) -> Neighbours:
         jobs[:] = [job for job, answer in answers if not isinstance(answer, Submitted)]
         return [str(answer) for _, answer in answers if not isinstance(answer, Submitted)][:3]
 
-    eventually(hand_in, lambda refused: not refused, within=40, what="all are accepted")
+    eventually(hand_in, lambda refused: not refused, what="all are accepted")
     assert rings == {"far"}
     return waiting
 

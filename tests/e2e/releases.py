@@ -9,6 +9,13 @@ from pathlib import Path
 from testkit.releases import check_out, link_tools, previous_release
 from tickwheel.local.checkout import Checkout, find_checkout
 
+SLOW_MACHINE = (
+    ("functions/adapters/clients.py", "TIMEOUT_SECONDS = 2", "TIMEOUT_SECONDS = 8"),
+    ("functions/domain/wheel.py", "FIRST_TICK_REACH = timedelta(hours=24)", "FIRST_TICK_REACH = timedelta(minutes=10)"),
+)
+"""What the release before is given that this one has by itself: on a busy machine it would give stores up that stand still, and
+refuse jobs while it looks through a day of empty buckets. A release that has it too is left as it is."""
+
 
 @dataclass(frozen=True)
 class Releases:
@@ -27,8 +34,13 @@ def check_out_releases(folder: Path) -> Releases:
     ours = find_checkout()
     this = _copy_of(ours, folder / "this")
     previous = folder / "previous"
-    why_not = check_out(previous_release(ours), previous, ours=ours)
-    return Releases(this if why_not else Checkout(previous), this, why_not and f"NOT TESTED: {why_not.upper()}")
+    if why_not := check_out(previous_release(ours), previous, ours=ours):
+        return Releases(this, this, f"NOT TESTED: {why_not.upper()}")
+    if not (previous / "functions" / "domain" / "far_ring" / "written_shards.py").exists():
+        for file, constant, instead in SLOW_MACHINE:
+            source = previous / file
+            source.write_text(source.read_text().replace(f"\n{constant}\n", f"\n{instead}\n"))
+    return Releases(Checkout(previous), this, None)
 
 
 def _copy_of(ours: Checkout, root: Path) -> Checkout:

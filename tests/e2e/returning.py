@@ -66,7 +66,7 @@ def opens_at(sent: Sent) -> datetime:
 
 
 def roll_back(deployment: Deployment, client: Client, sink: Sink, releases: Releases) -> Rollback:
-    margin = timedelta(seconds=6)  # for the request
+    margin = timedelta(seconds=30)  # for the request, on a busy machine
     first = datetime.fromtimestamp(LOCAL_WHEEL.bucket_of(datetime.now(UTC) + LOCAL_WHEEL.guard + margin) + 60, UTC)
     targets = [sink.target() for _ in range(4)]
     jobs = [NewJob(target.url, tenant="acme", run_at=first + MINUTE * n) for n, target in enumerate(targets)]
@@ -91,7 +91,6 @@ def destroy_and_deploy(
     eventually(
         lambda: _is_next_fire_placed(deployment, ticking.name, version),
         bool,
-        within=90,
         what="the next fire of the schedule is a message, and goes with its queue",
     )
     destroyed_at = datetime.now(UTC)

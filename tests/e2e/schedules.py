@@ -43,7 +43,7 @@ FROM_ITS_END = timedelta(seconds=15)
 BACKFILLED = 10
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
-_CLEARANCE = timedelta(seconds=6)
+_CLEARANCE = timedelta(seconds=12)
 """So long before a fire nothing is asked for: the answer would come after it, and either would be right."""
 
 _PATIENCE = 240.0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from testkit.polling import eventually
+from testkit.polling import PATIENCE, eventually
 from tickwheel.demo.loopback_server import KeptAliveRequest, LoopbackServer
 
 ALWAYS = math.inf
@@ -79,7 +79,7 @@ class Target:
             self._arrivals.append(Arrival(at, headers, body, status))
             return status
 
-    def wait(self, count: int = 1, *, within: float = 60) -> list[Arrival]:
+    def wait(self, count: int = 1, *, within: float = PATIENCE) -> list[Arrival]:
         return eventually(
             lambda: self.arrivals, lambda seen: len(seen) >= count, within=within, what=f"{count} calls of {self.url}"
         )

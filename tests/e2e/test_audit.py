@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -68,7 +67,6 @@ def test_the_trail_reports_every_job_that_has_ended_and_of_no_other(
             - set(ends_by_trail(deployment))
         ),
         lambda missing: not missing,
-        within=60,
         what="every job that has ended is in the trail",
     )
 
@@ -117,12 +115,11 @@ def asked(deployment: Deployment, query: SavedQuery) -> list[list[str]]:
     query_id = athena.start_query_execution(
         QueryString=query.sql, WorkGroup="tickwheel-local", QueryExecutionContext={"Database": "tickwheel_local"}
     )["QueryExecutionId"]
-    status: dict[str, Any] = {"State": "QUEUED"}
-    for _ in range(100):
-        status = athena.get_query_execution(QueryExecutionId=query_id)["QueryExecution"]["Status"]
-        if status["State"] not in ("QUEUED", "RUNNING"):
-            break
-        time.sleep(0.3)
+    status: dict[str, Any] = eventually(
+        lambda: athena.get_query_execution(QueryExecutionId=query_id)["QueryExecution"]["Status"],
+        lambda status: status["State"] not in ("QUEUED", "RUNNING"),
+        what="the query has ended",
+    )
     assert status["State"] == "SUCCEEDED", status
     rows = athena.get_query_results(QueryExecutionId=query_id)["ResultSet"]["Rows"]
     return [[cell.get("VarCharValue", "") for cell in row["Data"]] for row in rows]

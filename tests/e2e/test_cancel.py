@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e")]
 
 
 def test_a_cancelled_near_job_never_runs(deployment: Deployment, client: Client, sink: Sink) -> None:
-    sent = send(client, sink.target(), seconds=8)
+    sent = send(client, sink.target(), seconds=20)
 
     assert client.cancel(sent.job.id).state == "cancelled"
 
@@ -95,7 +95,7 @@ def test_a_job_that_has_succeeded_cannot_be_cancelled(client: Client, sink: Sink
 def test_a_job_that_is_cancelled_between_two_attempts_is_not_tried_again(
     deployment: Deployment, client: Client, sink: Sink
 ) -> None:
-    gap = timedelta(seconds=8)
+    gap = timedelta(seconds=20)
     sent = send(client, sink.target(fails=1), seconds=0, retry=RetryPolicy(strategy="fixed", base=gap, cap=gap))
     reaches(client, sent.job.id, "retrying")
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from testkit.deployment import Deployment
+from testkit.polling import PATIENCE
 from tests.e2e.waiting import reaches
 from tickwheel.client import Client
 from tickwheel.commands.local import _examples
@@ -34,7 +35,9 @@ def printed(deployment: Deployment) -> str:
 
 
 def run(*command: str, environment: Mapping[str, str], folder: Path) -> Any:
-    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, env=environment, cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout) if "--json" in command else done.stdout
 

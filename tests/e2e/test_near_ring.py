@@ -132,7 +132,7 @@ def test_a_large_payload_waits_in_the_bucket_and_arrives_intact_and_is_gone_afte
 ) -> None:
     letters = random.Random(7).choices(string.ascii_letters + string.digits + '"\\é€', k=60_000)
     payload = {"incompressible": "".join(letters)}
-    sent = send(client, sink.target(), seconds=8, payload=payload, tenant="hooli")
+    sent = send(client, sink.target(), seconds=20, payload=payload, tenant="hooli")
     identity = parse_job_id(sent.job.id).identity
     assert deployment.payload_keys("hooli") == [f"jobs/hooli/{identity}"]
 

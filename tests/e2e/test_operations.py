@@ -176,7 +176,6 @@ def ended(client: Client, operation: Operation) -> Operation:
     return eventually(
         lambda: client.operations.get(operation.id, tenant=operation.tenant),
         lambda found: found.is_over,
-        within=150,
         what=f"{operation.id} is over",
     )
 

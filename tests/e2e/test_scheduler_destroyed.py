@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e"), pytest.mark.timeo
 
 def test_to_destroy_a_scheduler_is_refused_while_jobs_are_in_its_queues(returned: Return) -> None:
     assert returned.refused.returncode == 1
-    assert "messages wait in the ready queues, and would be deleted with them: " in returned.refused.stderr
+    assert "messages wait in the queues, and would be deleted with them: " in returned.refused.stderr
 
 
 def test_without_a_scheduler_there_are_no_queues_and_every_row_is_there(returned: Return, rollback: Rollback) -> None:

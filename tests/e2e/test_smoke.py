@@ -15,7 +15,7 @@ from smoke.faults import Wrong
 from smoke.ground import Ground
 from smoke.run import CLEAN_UP, Run, run_all
 from testkit.deployment import Deployment
-from testkit.polling import eventually
+from testkit.polling import PATIENCE, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e")]
 
@@ -147,7 +147,7 @@ def test_an_alarm_is_received_and_what_received_it_is_removed(deployment: Deploy
         eventually(subscribed, bool, what="the check has subscribed to the topic")
         sns.publish(TopicArn=topic, Subject="OK: something else", Message="{}")
         sns.publish(TopicArn=topic, Subject="ALARM: DeadLetteredByWorker", Message="{}")
-        assert seen.result(timeout=120) == "ALARM: DeadLetteredByWorker; 0 addresses are mailed"
+        assert seen.result(timeout=PATIENCE) == "ALARM: DeadLetteredByWorker; 0 addresses are mailed"
     ground.clean_up()
 
     assert subscribed() == []

@@ -89,7 +89,6 @@ def test_a_failure_of_one_stage_is_counted_by_that_stage_alone(
         eventually(
             lambda stage=stage: counted_by(stage),
             lambda found: "attempts" in set().union(*found.values()),
-            within=60,
             what="its attempts are counted",
         )
         for stage in (deployment, second)

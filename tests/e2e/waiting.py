@@ -11,7 +11,7 @@ from typing import Any
 
 from functions.domain.instants import MINUTE
 from testkit.deployment import Identity
-from testkit.polling import eventually
+from testkit.polling import PATIENCE, eventually
 from tests.e2e.schedules import fires_of
 from tests.e2e.sink import Target
 from tickwheel.client import Client
@@ -108,7 +108,7 @@ def send(client: Client, target: Target, *, seconds: float = 2, **fields: Any) -
     return Sent(client.submit(target.url, **{"tenant": "acme", "run_at": run_at, **fields}), target)
 
 
-def reaches(client: Client, job_id: str, state: str, *, within: float = 60) -> Job:
+def reaches(client: Client, job_id: str, state: str, *, within: float = PATIENCE) -> Job:
     """The job, once it is in that state."""
     return eventually(
         lambda: client.get(job_id), lambda job: job.state == state, within=within, what=f"{job_id} is {state}"

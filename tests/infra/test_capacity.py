@@ -1,5 +1,7 @@
 """What a stage needs of an account: as it is set, and at a rate."""
 
+import dataclasses
+
 import pytest
 
 from bench.cost_inputs import read_measured
@@ -18,6 +20,7 @@ from infra.capacity import (
     needed_quotas,
 )
 from infra.stage import STAGES, Stage
+from infra.throughput import FOR_A_HERD
 from simulation.scenarios import executions
 from simulation.size import StageSize
 
@@ -49,6 +52,15 @@ def test_warm_throughput_is_what_a_deployment_stops_without() -> None:
 
     assert stops == {TABLE_WRITES, TABLE_READS}
     assert not any(need.is_deployed for need in needed_quotas(Stage.named("prod"), executions=100_000))
+
+
+def test_a_stage_for_a_herd_is_refused_before_its_quotas_are_raised() -> None:
+    scale = Stage.named("scale")
+    herd = dataclasses.replace(scale, warm_throughput={**scale.warm_throughput, **FOR_A_HERD})
+
+    assert least(herd, TABLE_WRITES) == FOR_A_HERD["timers"].writes
+    assert least(herd, TABLE_READS) == FOR_A_HERD["schedules"].reads
+    assert {need.quota for need in needed_quotas(herd) if need.is_deployed} == {TABLE_WRITES, TABLE_READS}
 
 
 @pytest.mark.parametrize("stage", DEPLOYED, ids=lambda stage: stage.name)

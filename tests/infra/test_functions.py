@@ -56,6 +56,13 @@ def test_the_longest_attempt_leaves_the_worker_time_to_settle(any_stage: Stage, 
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
+def test_only_on_a_laptop_a_function_waits_longer_for_its_stores(
+    function: str, any_stage: Stage, templates: Templates
+) -> None:
+    assert templates.environment(function).get("PATIENCE") == ("4" if any_stage.emulated else None)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
 def test_only_what_sends_to_its_own_queue_may_loop(function: str, templates: Templates) -> None:
     allowed = "Allow" if function in {"worker", "dead_letters"} else None
     assert templates.functions()[function]["Properties"].get("RecursiveLoop") == allowed

@@ -11,7 +11,7 @@ from functions.domain.targets.targets import AllowedTargets
 from infra.queue_sources import warm_messages
 from infra.stage import PRIORITIES, STAGES, Stage
 from infra.stage_parts import FunctionSize, InvalidStage, Jwt
-from infra.throughput import MESSAGES_OF_A_POLLER, Pollers, WarmThroughput
+from infra.throughput import FOR_A_HERD, MESSAGES_OF_A_POLLER, Pollers, WarmThroughput
 
 
 def a_stage(**changes: Any) -> Stage:
@@ -156,6 +156,20 @@ def test_scale_has_what_its_load_takes() -> None:
     assert scale.warm_throughput["timers"].writes >= 50_000
     assert scale.warm_throughput["schedule_state"].writes >= 5_000_000 / timedelta(minutes=4).total_seconds()
     assert scale.ready_capacity >= 100_000 * timedelta(minutes=3).total_seconds()
+
+
+def test_a_stage_for_a_herd_is_scale_with_more_and_never_less() -> None:
+    """Warm throughput cannot be lowered again, so what is added must not lower any of it."""
+    scale = Stage.named("scale")
+
+    herd = dataclasses.replace(scale, warm_throughput={**scale.warm_throughput, **FOR_A_HERD})
+
+    assert herd.warm_throughput.keys() == scale.warm_throughput.keys() | {"schedules"}
+    for table, warm in scale.warm_throughput.items():
+        assert herd.warm_throughput[table].writes >= warm.writes
+        assert herd.warm_throughput[table].reads >= warm.reads
+    # Each of the 512 keys of a bucket may have a partition for itself.
+    assert herd.warm_throughput["timers"].writes / 1_000 >= scale.wheel.write_shards
 
 
 @pytest.mark.parametrize("sample", [0, -0.1, 1.1])

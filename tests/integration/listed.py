@@ -30,6 +30,8 @@ def as_listed(handler: Handler) -> Handler:
 
     def check(event: dict[str, Any], context: Any) -> dict[str, Any]:
         answer = handler(event, context)
+        if "requestContext" not in event:
+            return answer  # to a queue
         http = event["requestContext"]["http"]
         route = _route_of(http["method"], event["rawPath"])
         if route is not None:

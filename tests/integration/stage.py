@@ -19,6 +19,7 @@ from functions.adapters.dynamodb.shards import DynamoDBShardStore
 from functions.adapters.dynamodb.table import Table
 from functions.domain.far_ring.cursor import Cursors, first_cursors
 from functions.domain.instants import EPOCH, SECOND, format_instant
+from functions.domain.jobs.submission_queues import queue_name, refused_name
 from functions.domain.stage.conditions import Conditions
 from testkit.builders import LOCAL_WHEEL
 from testkit.events import Context, a_request, an_sqs_event
@@ -38,6 +39,9 @@ NAMESPACE = "Tickwheel/local"
 """Of its metrics: the template of this stage has its alarms."""
 
 QUEUES = ("critical", "high", "normal", "low")
+OF_ACME = (queue_name("local", "acme"), refused_name("local", "acme"))
+"""Where acme sends jobs to, and finds those that were refused."""
+
 BUCKET = "payloads"
 AUDIT_BUCKET = "audit-trail"
 AUDIT_STREAM = "audit"
@@ -77,7 +81,7 @@ class Stage:
         self.s3: S3Client = boto3.client("s3")
         for schema in tables.ALL_TABLES:
             create_table(self.dynamodb, schema)
-        self.urls = {queue: self.sqs.create_queue(QueueName=queue)["QueueUrl"] for queue in QUEUES}
+        self.urls = {queue: self.sqs.create_queue(QueueName=queue)["QueueUrl"] for queue in (*QUEUES, *OF_ACME)}
         self.s3.create_bucket(Bucket=BUCKET)
         self.s3.create_bucket(Bucket=AUDIT_BUCKET)
         self.firehose: FirehoseClient = boto3.client("firehose")
@@ -100,7 +104,7 @@ class Stage:
             "SCHEDULES_TABLE": tables.SCHEDULES.name,
             "SCHEDULE_STATE_TABLE": tables.SCHEDULE_STATE.name,
             "TENANTS_TABLE": tables.TENANTS.name,
-            "READY_QUEUE_URLS": json.dumps(list(self.urls.values())),
+            "READY_QUEUE_URLS": json.dumps([self.urls[queue] for queue in QUEUES]),
             "PAYLOAD_BUCKET": BUCKET,
             "WEBHOOK_SECRET": self.webhook_secret,
             "ALLOWED_NETWORKS": '["127.0.0.0/8"]',
@@ -112,6 +116,8 @@ class Stage:
             "LONGEST_TIMEOUT_SECONDS": "60",
             "OPERATORS": '["*"]',
             "JWT_TENANT_CLAIM": "",
+            "SUBMISSION_QUEUE_URLS": json.dumps([self.urls[queue_name("local", "acme")]]),
+            "REFUSED_QUEUE_URLS": json.dumps([self.urls[refused_name("local", "acme")]]),
             "AUDIT_SAMPLE": "1.0",
             "READY_CAPACITY": "100000",
             "SHED_AFTER_SECONDS": "300",
@@ -222,7 +228,7 @@ class Stage:
         shards.checkpoint(lease, cursors, lease_until=None)
 
     def _scanned_until_now(self) -> None:
-        """The first tick of a shard reads 24 hours of buckets: not in every test."""
+        """Its shards are those of a stage that is not new."""
         for shard in range(2):
             self.scanned_to(first_cursors(LOCAL_WHEEL.bucket_of(self.now())), shard=shard)
         # And the sweeper's first minute of a new stage, long ago: of what it has published, only this lasts.

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from functions.adapters.clients import TIMEOUT_SECONDS
 from functions.api.http.problems import CONTENT_TYPE
 from functions.domain.errors import WheelChanged
 from functions.domain.instants import format_instant
@@ -314,17 +315,29 @@ def test_a_stage_whose_bucket_width_was_changed_does_not_start(stage: Stage, mon
         stage.module("api")
 
 
+def test_the_functions_of_a_patient_stage_wait_longer_for_every_store(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATIENCE", "3")
+    stage.forget_modules()
+
+    wiring = stage.module("api").wiring
+
+    clients = [wiring._dynamodb, wiring._writer, wiring._sqs, wiring._s3]
+    assert {client.meta.config.read_timeout for client in clients} == {3 * TIMEOUT_SECONDS}
+
+
+@pytest.mark.parametrize("patience", [1, 4])
 def test_a_request_that_takes_too_long_is_answered_with_a_problem_in_time(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], patience: int
 ):
+    monkeypatch.setenv("PATIENCE", str(patience))
+    stage.forget_modules()
     api = stage.module("api")
     job_id = stage.submit(delay=3_600)["id"]
     capsys.readouterr()
     monkeypatch.setattr(api.wiring.ledger, "get", lambda key: time.sleep(60))
 
-    answer = api.handler(
-        a_request("GET", f"/v1/jobs/{job_id}"), Context(remaining_ms=int(1_000 * (FLUSH_WITHIN + COUNT_WITHIN)) + 10)
-    )
+    kept = patience * (FLUSH_WITHIN + COUNT_WITHIN)
+    answer = api.handler(a_request("GET", f"/v1/jobs/{job_id}"), Context(remaining_ms=int(1_000 * kept) + 10))
 
     assert (answer["statusCode"], answer["headers"]["Content-Type"]) == (503, CONTENT_TYPE)
     assert json.loads(answer["body"])["code"] == "out_of_time"

@@ -144,6 +144,8 @@ def test_every_action_is_reported_with_who_what_before_and_after(stage: Stage):
         "stage.pause",
         "stage.resume",
         "breaker.reset",
+        "flow.put",
+        "flow.delete",
         "operation.accept",
         "operation.stop",
         "dead_letters.replay",
@@ -198,6 +200,8 @@ def every_action(stage: Stage) -> None:
     ask(stage, "POST", "/v1/pause", {})
     ask(stage, "POST", "/v1/resume", {})
     ask(stage, "POST", "/v1/breakers:reset", {"tenant": "acme", "destination": "https://example.com"})
+    ask(stage, "PUT", "/v1/flows/stripe", {"rate": "60/min"}, **of_acme)
+    ask(stage, "DELETE", "/v1/flows/stripe", **of_acme)
     operation = ask(stage, "POST", "/v1/operations", {"tenant": "acme", "action": "cancel", "all": True})["id"]
     ask(stage, "POST", f"/v1/operations/acme/{operation}:stop")
     ask(stage, "POST", "/v1/dead-letters:replay", {"tenant": "acme", "since": "2026-01-01T00:00:00Z"})

@@ -110,6 +110,10 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("POST", "/v1/dead-letters:purge"): [Call("/v1/dead-letters:purge", _MINE)],
     ("GET", "/v1/breakers"): [Call("/v1/breakers", query=_MINE)],
     ("POST", "/v1/breakers:reset"): [Call("/v1/breakers:reset", _MINE | {"destination": "https://example.com"})],
+    ("GET", "/v1/flows"): [Call("/v1/flows", query=_MINE)],
+    ("GET", "/v1/flows/{}"): [Call("/v1/flows/stripe", query=_MINE)],
+    ("PUT", "/v1/flows/{}"): [Call("/v1/flows/stripe", {"rate": "1/s"}, _MINE)],
+    ("DELETE", "/v1/flows/{}"): [Call("/v1/flows/stripe", query=_MINE)],
     ("GET", "/v1/operations"): [Call("/v1/operations", query=_MINE)],
     ("POST", "/v1/operations"): [
         Call("/v1/operations", _MINE | {"action": action, "all": True, "dry_run": True})
@@ -296,6 +300,26 @@ def test_what_belongs_to_no_tenant_is_for_operators(world: World):
                 "is no operator of this stage: what belongs to no tenant is for operators"
             )
         assert world.stage.call("GET", path, query=query, **OPERATOR)[0] in (200, 404)
+
+
+def test_flows_of_the_stage_are_for_operators(world: World):
+    calls = [
+        ("GET", "/v1/flows", None),
+        ("GET", "/v1/flows/stripe", None),
+        ("PUT", "/v1/flows/stripe", {"rate": "1/s"}),
+        ("PUT", "/v1/flows/stripe", {"rate": "1/s", "tenant": OURS}),
+        ("PUT", "/v1/flows/stripe", {"rate": "1/s", "jobs": [{"tenant": OURS}]}),
+        ("DELETE", "/v1/flows/stripe", None),
+    ]
+    before = world.stored()
+
+    for who in (*STRANGERS.values(), *OF_OURS.values()):
+        for method, path, body in calls:
+            for query in ({}, {"tenant": ""}, {"tenant": "~"}):
+                assert world.stage.call(method, path, body, query=query, **who)[0] == 403, (method, path, body, query)
+
+    assert world.stored() == before
+    assert world.stage.call("PUT", "/v1/flows/stripe", {"rate": "1/s"}, **OPERATOR)[0] == 200
 
 
 def test_a_tenant_opens_to_a_principal_that_an_operator_has_set(world: World):

@@ -53,6 +53,37 @@ class TestHeldJobs:
         (letter,) = stage.letters()
         assert (letter["c"]["S"], letter["e"]["S"]) == ("target_failed", "no stock")
 
+    def test_a_job_shows_what_was_asked_for_and_what_its_attempts_came_to(self, stage: Stage):
+        job_id = a_held(
+            stage,
+            payload={"order": 7},
+            tags=["urgent"],
+            retry={"strategy": "fixed", "attempts": 2, "base": 3_600, "cap": 3_600},
+        )
+        tell(stage, job_id, "fail", fence=1, error="no stock")
+
+        shown = stage.get(job_id)
+
+        assert (shown["job"]["target"], shown["job"]["tags"]) == ("handler:long", ["urgent"])
+        assert abs(parse_instant(shown["job"]["submitted_at"]) - stage.now()) < timedelta(minutes=1)
+        (failed,) = shown["attempts"]
+        assert (failed["attempt"], failed["error_class"], failed["error"]) == (1, "target_failed", "no stock")
+        assert stage.call("GET", f"/v1/jobs/{job_id}/payload") == (200, {"id": job_id, "payload": {"order": 7}})
+
+    def test_a_job_of_the_far_ring_is_shown_before_its_time_and_a_large_payload_too(self, stage: Stage):
+        large = {"text": "".join(f"{number:x}" for number in range(20_000))}
+        job_id = stage.submit(payload=large, delay="PT1H", target="handler:long")["id"]
+
+        assert stage.get(job_id)["job"]["target"] == "handler:long"
+        assert stage.call("GET", f"/v1/jobs/{job_id}/payload")[1]["payload"] == large
+
+    def test_nothing_is_known_of_a_near_job_before_its_first_attempt(self, stage: Stage):
+        job_id = stage.submit(delay=2)["id"]
+
+        assert "job" not in stage.get(job_id)
+        status, problem = stage.call("GET", f"/v1/jobs/{job_id}/payload")
+        assert (status, problem["code"]) == (404, "not_kept")
+
     def test_a_stale_fence_and_a_settled_job_are_refused_with_the_state(self, stage: Stage):
         job_id = a_held(stage)
 

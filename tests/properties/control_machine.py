@@ -22,7 +22,6 @@ from tests.properties.machine import (
     FAULTS,
     SCHEDULER_SETTINGS,
     SIDES,
-    SMALL_WHEEL,
     SUBMISSIONS,
     Scheduler,
 )
@@ -76,7 +75,7 @@ class Controlled(Scheduler):
         asked=st.none() | OPERATIONS,
     )
     def begin(self, audits, seconds, first, asked) -> None:
-        self.world = World(wheel=SMALL_WHEEL, audits=audits, lambdas=self.lambdas)
+        self.world = World(audits=audits, lambdas=self.lambdas)
         self.world.clock.tick(seconds * SECOND)
         self.copies: list = []
         self.operations = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import string
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import timedelta
 from math import inf
 from typing import ClassVar
@@ -24,7 +24,6 @@ from functions.domain.jobs.job import Delivery, Precision, Priority
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.stage import conditions
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
-from functions.domain.wheel import Wheel
 from functions.ports.tenants import EVERYBODY
 from testkit.builders import LOCAL_WHEEL, a_submission
 from testkit.world.process import SMOOTHLY, Conditions, Fate, Fault, Process
@@ -66,16 +65,6 @@ SUBMISSIONS = st.fixed_dictionaries(
     }
 )
 DUE_IN = st.sampled_from([0, 3, 30, 100, 154, 155, 155.005, 156, 170, 200, 240, 300, 420])
-
-
-class SmallWheel(Wheel):
-    """Its first tick starts an hour back instead of a day: there is as little to find, and less to read."""
-
-    def first_bucket(self, *, now):
-        return self.bucket_of(now - timedelta(hours=1))
-
-
-SMALL_WHEEL = SmallWheel(**{part.name: getattr(LOCAL_WHEEL, part.name) for part in fields(Wheel)})
 
 
 class Machine(RuleBasedStateMachine):
@@ -235,7 +224,7 @@ class Machine(RuleBasedStateMachine):
     def reshard(self, write_shards: int) -> None:
         """The stage is deployed with more shards that are written, or fewer."""
         self.world.history.disturb()
-        self.world.wheel = replace(self.world.wheel, write_shards=write_shards)
+        self.world.deploy(write_shards=write_shards)
 
     def come_after_the_end(self) -> None:
         """What still has to hold when all is done."""
@@ -251,7 +240,7 @@ class Scheduler(Machine):
         first=st.lists(st.tuples(SUBMISSIONS, DUE_IN), min_size=1, max_size=4),
     )
     def begin(self, is_new, audits, seconds, first) -> None:
-        self.world = World(wheel=SMALL_WHEEL, is_new=is_new, audits=audits, lambdas=self.lambdas)
+        self.world = World(is_new=is_new, audits=audits, lambdas=self.lambdas)
         self.world.clock.tick(seconds * SECOND)
         self.copies: list = []
         for submission, due_in in first:

@@ -25,7 +25,6 @@ from tests.properties.machine import (
     LARGE,
     SCHEDULER_SETTINGS,
     SKEWED,
-    SMALL_WHEEL,
     SUBMISSIONS,
     Machine,
 )
@@ -80,7 +79,7 @@ class Schedules(Machine):
         first=DEFINITIONS,
     )
     def begin(self, is_new, audits, seconds, jobs, key, first) -> None:
-        self.world = World(wheel=SMALL_WHEEL, is_new=is_new, audits=audits, lambdas=self.lambdas)
+        self.world = World(is_new=is_new, audits=audits, lambdas=self.lambdas)
         self.world.clock.tick(seconds * SECOND)
         self.number = 0
         self.asked: list[Schedule] = []
@@ -131,12 +130,9 @@ class Schedules(Machine):
         """All goes well for a while, but for what is under way."""
         self.world.live_on(timedelta(minutes=minutes))
 
-    @precondition(
-        lambda self: len(self.world.shards.cursors(range(SMALL_WHEEL.scan_shards))) == SMALL_WHEEL.scan_shards
-    )
     @rule(minutes=st.sampled_from([1, 2, 3, 3, 5, 5, 8, 20, 60]))
     def stand_still(self, minutes) -> None:
-        """Nothing runs at all. Not before the first tick ever: here that begins no more than an hour back."""
+        """Nothing runs at all."""
         self.world.time_passes(timedelta(minutes=minutes))
 
     @rule(lags=st.booleans())

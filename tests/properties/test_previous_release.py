@@ -38,12 +38,13 @@ from tests.unit.test_tenant_plan import FULL
 from tickwheel.local.checkout import Checkout
 
 NEWS = {
-    "timer": {"trace", "counted_on"},
-    "message": {"trace", "counted_on"},
-    "ledger row": {"spent", "counted_from"},
+    "timer": {"trace", "counted_on", "submitted_at"},
+    "message": {"trace", "counted_on", "submitted_at"},
+    "ledger row": {"spent", "counted_from", "asked", "tried"},
     "schedule_state row": {"asides", "aside_at", "share"},
     "conditions": {"marked_since", "unseen_since"},
     "cursors": {"unhandled"},
+    "definition": {"flows"},
     "shards row": {"unhandled"},
 }
 """Fields, by kinds, that the release before does not know, and leaves out; empty again with each release."""

@@ -209,3 +209,17 @@ def test_a_scenario_measures_first_attempts_of_its_window() -> None:
     measured = scenario.measured(calls.table())
 
     assert [measured.names[int(tenant)] for tenant in measured.tenant] == ["in"]
+
+
+def test_a_batch_of_many_keys_is_a_call_for_each_hundred() -> None:
+    class Store:
+        def get_many(self, keys: list[str]) -> int:
+            return len(keys)
+
+    one, many = Given(partitions=100), Given(partitions=100)
+    for given, count in ((one, 100), (many, 250)):
+        store = Remote(Store(), given.line, {"get_many": Price(given.tables.ledger, 0, is_read=True, each=1)})
+        assert store.get_many([str(number) for number in range(count)]) == count
+        assert given.tables.ledger.reads.total == count / 2
+
+    assert many.clock.at > 1.5 * one.clock.at

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from functions.api.http.problems import problem_of
-from functions.domain.errors import PriorityNotAllowed, RateExceeded, Shed, TenantClosed
+from functions.domain.errors import InvalidJob, PriorityNotAllowed, RateExceeded, Shed, TenantClosed
 from functions.domain.instants import SECOND
 from functions.domain.jobs.job import Priority
 from functions.domain.stage.conditions import Conditions
+from functions.domain.targets.flows import THE_STAGE, FlowId, FlowLimits, FlowScope, NamedFlow
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from testkit.builders import NOON, a_submission
 from testkit.scheduler import World
@@ -131,3 +132,39 @@ def test_a_closed_tenant_and_a_class_above_its_own_are_refused(world: World):
     with pytest.raises(PriorityNotAllowed):
         world.admission.check("acme", Priority.HIGH)
     world.admission.check("acme", Priority.NORMAL)
+
+
+A_FLOW_OF_THE_STAGE = NamedFlow(key="smtp", scope=FlowScope.STAGE)
+
+
+def test_a_tenant_may_name_its_own_flow_before_that_has_limits_and_nothing_is_read_for_it(world: World):
+    world.admission.check_flows("acme", [NamedFlow(key="stripe")])
+
+    assert world.flows.reads == 0
+
+
+def test_a_flow_of_the_stage_that_has_no_limits_is_refused_and_says_who_sets_them(world: World):
+    with pytest.raises(InvalidJob) as refused:
+        world.admission.check_flows("acme", [NamedFlow(key="stripe"), A_FLOW_OF_THE_STAGE])
+
+    problem = problem_of(refused.value)
+    assert (problem["status"], problem["errors"][0]["field"]) == (422, "flow.1.key")
+    assert "an operator sets them with PUT /v1/flows/smtp" in problem["detail"]
+
+
+def test_a_flow_of_the_stage_may_be_named_once_an_operator_has_set_its_limits(world: World):
+    world.flows.set_limits(FlowId(THE_STAGE, "smtp"), FlowLimits(concurrency=2))
+
+    admission = world.admission
+
+    for _ in range(50):
+        admission.check_flows("acme", [A_FLOW_OF_THE_STAGE])
+
+    assert world.flows.reads == 1
+
+
+def test_limits_that_a_tenant_has_set_are_not_those_of_the_stage(world: World):
+    world.flows.set_limits(FlowId("acme", "smtp"), FlowLimits(concurrency=2))
+
+    with pytest.raises(InvalidJob):
+        world.admission.check_flows("acme", [A_FLOW_OF_THE_STAGE])

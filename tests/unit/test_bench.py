@@ -16,7 +16,7 @@ from rich.console import Console
 from bench import __main__ as command
 from bench import budgets, lag, promotion, results, schedules, units
 from bench.boundary import answer, hearing
-from bench.budgets import KNOWLEDGE, MARK, OCCURRENCES, PROMOTED_A_SECOND, TICK, UNITS, Path, Units
+from bench.budgets import FLOWS, KNOWLEDGE, MARK, OCCURRENCES, PROMOTED_A_SECOND, TICK, UNITS, Path, Units
 from bench.clock import SettableClock
 from bench.lag import Lag
 from bench.meter import Meter
@@ -34,7 +34,14 @@ from testkit.builders import LOCAL_WHEEL, NOON
 from tickwheel.demo.sink import Arrival
 
 FAR_EXACTLY_ONCE = Path(Ring.FAR, Delivery.EXACTLY_ONCE, keyed=False)
-ON_BUDGET = Measured(paths=UNITS, occurrences=OCCURRENCES, tick=TICK, mark=MARK, knowledge=KNOWLEDGE)
+ON_BUDGET = Measured(
+    paths=UNITS,
+    occurrences=OCCURRENCES,
+    flows={name: units for name, (_, units) in FLOWS.items()},
+    tick=TICK,
+    mark=MARK,
+    knowledge=KNOWLEDGE,
+)
 
 
 @pytest.fixture(autouse=True)

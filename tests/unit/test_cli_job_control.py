@@ -65,6 +65,39 @@ def test_a_command_asks_for_what_was_said(
     assert {name: value for name, value in json.loads(as_json.stdout).items() if value is not None} == answer
 
 
+def test_a_payload_is_shown_as_json() -> None:
+    answer = {"id": JOB, "payload": {"städte": ["Köln"]}}
+    with ApiServer(Answer(200, answer), Answer(200, answer)) as server:
+        result = run("payload", JOB, server=server)
+        as_json = run("payload", JOB, "--json", server=server)
+
+    assert [(request.method, request.path) for request in server.requests] == [("GET", f"{PATH}/payload")] * 2
+    assert json.loads(result.stdout) == answer["payload"]
+    assert "Köln" in result.stdout
+    assert json.loads(as_json.stdout) == answer
+
+
+def test_a_job_is_shown_with_what_was_asked_for_and_its_attempts() -> None:
+    failed = {
+        "attempt": 1,
+        "ended_at": "2030-01-31T09:00:00Z",
+        "error_class": "http_503",
+        "error": "the target answered 503",
+        "took": "PT1.5S",
+    }
+    asked = {"target": "https://example.com/hook", "tags": ["eu"], "submitted_at": "2030-01-30T09:00:00Z"}
+    job = {"id": JOB, "tenant": "acme", "state": "retrying", "due_at": "2030-01-31T09:05:00Z"}
+    answer = Answer(200, {**job, "attempts": [failed], "job": asked})
+    with ApiServer(answer, answer) as server:
+        result = run("get", JOB, server=server)
+        as_json = json.loads(run("get", JOB, "--json", server=server).stdout)
+
+    assert "https://example.com/hook" in result.stdout
+    assert "http_503" in result.stdout
+    assert as_json["job"] == asked
+    assert [(past["attempt"], past["took"]) for past in as_json["attempts"]] == [(1, 1.5)]
+
+
 def test_an_edit_names_only_what_is_to_change(tmp_path: Path) -> None:
     payload = tmp_path / "payload.json"
     payload.write_text('{"n": 2}')

@@ -70,6 +70,25 @@ def test_every_option_of_a_definition_reaches_the_scheduler() -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "header"),
+    [
+        (["create", "nightly", *ACME, "--cron", "@daily", "--target", "x", "--create-only"], ("if-none-match", "*")),
+        (["create", "nightly", *ACME, "--cron", "@daily", "--target", "x", "--if-version", "7"], ("if-match", '"7"')),
+        (["update", "nightly", *ACME, "--spread", "5m", "--if-version", "7"], ("if-match", '"7"')),
+        (["pause", "nightly", *ACME, "--if-version", "7"], ("if-match", '"7"')),
+        (["resume", "nightly", *ACME, "--if-version", "7"], ("if-match", '"7"')),
+        (["delete", "nightly", *ACME, "--if-version", "7"], ("if-match", '"7"')),
+    ],
+)
+def test_a_condition_reaches_the_scheduler(command: list[str], header: tuple[str, str]) -> None:
+    with ApiServer(STORED) as server:
+        result = run("schedule", *command, server=server)
+
+    assert result.exit_code == 0, result.output
+    assert server.requests[0].headers[header[0]] == header[1]
+
+
+@pytest.mark.parametrize(
     ("options", "rule"),
     [
         (["--every", "5m"], {"every": {"interval": 300}}),
@@ -109,6 +128,10 @@ def test_every_kind_of_rule_has_its_option(options: list[str], rule: dict[str, A
         (["create", "nightly", *ACME, "--file", "/no/such/file"], "/no/such/file"),
         (["create", "nightly", *ACME, "--file", "x", "--cron", "@daily"], "--file cannot be combined with cron"),
         (["create", "nightly", *ACME, "--count", "101"], "'--count'"),
+        (
+            ["create", "nightly", *ACME, "--cron", "@daily", "--target", "x", "--create-only", "--if-version", "7"],
+            "--create-only cannot be combined",
+        ),
         (["update", "nightly", *ACME], "nothing to change"),
         (["update", "nightly", *ACME, "--spread", "5m", "--unset", "spread"], "contradicts another option"),
         (["update", "nightly", *ACME, "--spread", "5m", "--unset", "spread.x"], "contradicts another option"),

@@ -8,10 +8,12 @@ import pytest
 from botocore.credentials import Credentials
 
 from functions.api.http.call_body import HttpBody, RetryBody
+from functions.api.http.flow_body import FlowBody
 from functions.api.jobs.bodies import JobBody
 from tests.api_server import LOST, Answer, ApiServer, job_json
 from tickwheel.client import Client
 from tickwheel.client.backoff import Backoff
+from tickwheel.client.flows import Flow
 from tickwheel.client.jobs import Http, NewJob, Refused, RetryPolicy, Submitted, Unanswered
 from tickwheel.errors import ApiProblem, InvalidJob, NoCredentials, NoEndpoint, Unreachable
 
@@ -68,6 +70,7 @@ def test_a_submission_sends_every_field_in_the_units_of_the_api() -> None:
             http=Http(method="PUT", headers={"X-Key": "hush"}, success=[200, 409], retry_on=[404]),
             asynchronous=True,
             tags=["team:billing"],
+            flow=[Flow("stripe", rate="60/min", burst=10, concurrency=5), Flow("smtp", scope="stage")],
         )
 
     assert server.requests[0].json == {
@@ -85,6 +88,10 @@ def test_a_submission_sends_every_field_in_the_units_of_the_api() -> None:
         "http": {"method": "PUT", "headers": {"X-Key": "hush"}, "success": [200, 409], "retry_on": [404]},
         "asynchronous": True,
         "tags": ["team:billing"],
+        "flow": [
+            {"key": "stripe", "rate": "60/min", "burst": 10, "concurrency": 5},
+            {"key": "smtp", "scope": "stage"},
+        ],
     }
     assert NewJob.from_json(server.requests[0].json).as_json() == server.requests[0].json
 
@@ -93,6 +100,7 @@ def test_the_client_has_a_field_for_each_of_the_apis() -> None:
     assert set(NewJob.__dataclass_fields__) - {"_"} == set(JobBody.model_fields)
     assert set(RetryPolicy.__dataclass_fields__) == set(RetryBody.model_fields)
     assert set(Http.__dataclass_fields__) == set(HttpBody.model_fields)
+    assert set(Flow.__dataclass_fields__) - {"_"} == set(FlowBody.model_fields)
     assert set(inspect.signature(Client.submit).parameters) - {"self", "traceparent"} == set(JobBody.model_fields)
 
 
@@ -110,6 +118,14 @@ def test_the_client_has_a_field_for_each_of_the_apis() -> None:
         ({"asynchronous": "yes"}, "asynchronous: is true or false"),
         ({"tags": "billing"}, "tags: is a list of texts"),
         ({"tags": [7]}, "tags: is a list of texts"),
+        ({"flow": "stripe"}, "flow: is a list of flows"),
+        ({"flow": ["stripe"]}, "flow.0: is a JSON object"),
+        ({"flow": [{"rate": "1/s"}]}, "flow.0.key: is required"),
+        ({"flow": [{"key": "a"}, {"key": "b", "burst": "many"}]}, "flow.1.burst: is a whole number"),
+        ({"flow": [{"key": "a", "concurrency": True}]}, "flow.0.concurrency: is a whole number"),
+        ({"flow": [{"key": "a", "rate": 60}]}, "flow.0.rate: is a string"),
+        ({"flow": [{"key": "a", "scope": "world"}]}, "flow.0.scope: is one of tenant, stage"),
+        ({"flow": [{"key": "a", "limit": 7}]}, "flow.0.limit: is not a field of a flow"),
         ({"retry": {"max_age": "soon"}}, "retry.max_age: 'soon' is not a duration"),
     ],
     ids=str,

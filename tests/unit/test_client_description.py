@@ -1,7 +1,6 @@
 """The values of the client are those that the API's description says it answers with, field by field."""
 
-import importlib
-import pkgutil
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING
 from datetime import date, datetime, timedelta
@@ -11,53 +10,23 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 
 from functions.api.openapi import document
-from tickwheel import client
-from tickwheel.client import dead_letters, health, jobs, pulse, tenants
+from scripts.client_values import SCHEMAS, SHAPES, UNREAD, described_paths, missing, paths_of, resolved, with_fields
 from tickwheel.client.answers import Answer, wires_of
 
-SCHEMAS: Mapping[str, Any] = document()["components"]["schemas"]
-
-
-def values_of_the_client() -> list[type[Answer]]:
-    for module in pkgutil.walk_packages(client.__path__, f"{client.__name__}."):
-        importlib.import_module(module.name)
-    found = kinds_below(Answer)
-    return sorted((kind for kind in found if kind.__module__.startswith("tickwheel.")), key=lambda kind: kind.__name__)
-
-
-def kinds_below(kind: type[Any]) -> Iterator[type[Any]]:
-    for each in kind.__subclasses__():
-        yield each
-        yield from kinds_below(each)
-
-
-NAMES: Mapping[type[Answer], tuple[str, ...]] = {
-    dead_letters.DeadLetter: ("DeadLetter", "DeadLetterEntry"),
-    dead_letters.NotDone: ("DeadLetterFailure",),
-    dead_letters.Part: ("Replays", "Purges"),
-    health.Listed: ("Names",),
-    health.ShardsHealth: ("Shards",),
-    health.SweeperHealth: ("Sweeper",),
-    jobs.Cancellation: ("Cancelled",),
-    jobs.Submitted: ("Accepted",),
-    pulse.Standout: ("TenantCount",),
-    tenants.Figures: ("UsageFigures", "UsedDay"),
-    tenants.ScheduleLoad: ("Load",),
+CALLS = {
+    "Deleted",
+    "FireCounts",
+    "Fires",
+    "FlowForgotten",
+    "JobPayload",
+    "Matches",
+    "Purge",
+    "Reset",
+    "Results",
+    "Triggered",
+    "WebhookKeys",
 }
-"""The shapes that a value is read from, where they have another name."""
-
-CALLS = {"Deleted", "FireCounts", "Fires", "Matches", "Purge", "Reset", "Results", "Triggered", "WebhookKeys"}
 """Answers that are no value: what a call returns of them is a list, an id, a count, or nothing."""
-
-UNREAD: Mapping[str, set[str]] = {
-    "Fire": {"offset"},  # `local` has it
-    "Operation": {"filter", "by", "to", "spread", "rate"},  # what was asked for; in `body`
-    "Schedule": {*SCHEMAS["ScheduleBody"]["properties"], "next_fire.nominal_at"},  # in `definition`, and in `body`
-    "UsedDay": {"day"},  # the key of the figures
-}
-"""Fields that a value leaves out."""
-
-SHAPES = {value: NAMES.get(value, (value.__name__,)) for value in values_of_the_client()}
 
 KINDS: Mapping[str, tuple[type, ...]] = {
     "array": (tuple,),
@@ -112,20 +81,6 @@ def test_every_answer_is_a_value_of_the_client_or_a_page_of_them() -> None:
     assert set(answered()) >= CALLS
 
 
-def paths_of(value: type[Answer]) -> Iterator[str]:
-    for field, _, wire in wires_of(value):
-        yield from (path for path in (field.name if wire.path is None else wire.path, wire.or_else) if path)
-
-
-def described_paths(shape: str, read: set[str]) -> Iterator[str]:
-    """The fields of a shape; those of an inner one where the value reads them one by one."""
-    for name, schema in SCHEMAS[shape]["properties"].items():
-        if any(path.startswith(f"{name}.") for path in read):
-            yield from (f"{name}.{inner}" for inner in resolved(schema)["properties"])
-        else:
-            yield name
-
-
 def at(shape: str, path: str) -> tuple[dict[str, Any] | None, bool]:
     """What is described at a path, None for the whole, and whether it may be missing."""
     schema, may_be_missing = {"$ref": f"#/components/schemas/{shape}"}, False
@@ -136,11 +91,6 @@ def at(shape: str, path: str) -> tuple[dict[str, Any] | None, bool]:
         may_be_missing |= name not in whole.get("required", ())
         schema = whole["properties"][name]
     return schema, may_be_missing
-
-
-def resolved(schema: dict[str, Any]) -> dict[str, Any]:
-    schema = next((each for each in schema.get("anyOf", []) if each != {"type": "null"}), schema)
-    return SCHEMAS[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
 
 
 def kinds_of(schema: dict[str, Any]) -> tuple[type, ...]:
@@ -159,3 +109,34 @@ def answered() -> Iterator[str]:
                 for content in answer.get("content", {}).values() if status.startswith("2") else ():
                     for schema in content["schema"].get("oneOf", [content["schema"]]):
                         yield from [schema["$ref"].rpartition("/")[2]] if "$ref" in schema else []
+
+
+def test_a_field_that_a_value_lacks_is_added_by_the_command_and_nothing_is_lacking_now() -> None:
+    assert {value.__name__: missing(value) for value in SHAPES if missing(value)} == {}
+
+
+def test_a_field_is_added_behind_those_of_its_value() -> None:
+    source = textwrap.dedent(
+        '''
+        class Job(Answer):
+            """A job: its id."""
+
+            id: str
+            error: str | None = None
+
+            @property
+            def key(self) -> str:
+                of: str = self.id
+                return of
+
+
+        class Other(Answer):
+            id: str
+        '''
+    )
+
+    changed = with_fields(source, "Job", {"lease_until": "datetime"})
+
+    assert changed == source.replace(
+        "    error: str | None = None\n", "    error: str | None = None\n    lease_until: datetime | None = None\n"
+    )

@@ -41,6 +41,7 @@ CALLS: list[tuple[Callable[[Client], Any], str, str, Any, Any]] = [
     ),
     (lambda client: client.edit(JOB, {"payload": None}), "PATCH", PATH, {"payload": None}, WAITING),
     (lambda client: client.explain(JOB), "GET", f"{PATH}/explain", None, EXPLANATION),
+    (lambda client: client.payload(JOB), "GET", f"{PATH}/payload", None, {"id": JOB, "payload": {"n": 1}}),
     (lambda client: client.heartbeat(JOB, fence=3), "POST", f"{PATH}/heartbeat", {"fence": 3}, BEAT),
     (
         lambda client: client.heartbeat(JOB, fence=3, lease=timedelta(minutes=5)),

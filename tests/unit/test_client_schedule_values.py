@@ -11,6 +11,7 @@ from functions.api.openapi import document
 from functions.api.schedules.bodies import ScheduleBody, TemplateBody, read_schedule
 from functions.domain.schedules.record import encode_schedule
 from testkit.builders import NOON
+from tickwheel.client.flows import Flow
 from tickwheel.client.jobs import Http, RetryPolicy
 from tickwheel.client.schedule_parts import Calendar, Every, Recurrence, Window
 from tickwheel.client.schedules import STANDING, NewSchedule
@@ -57,6 +58,7 @@ def test_a_schedule_sends_every_field_in_the_units_of_the_api() -> None:
             "http": {"method": "PUT", "headers": {"X-Key": "hush"}, "success": [200], "retry_on": [404]},
             "asynchronous": False,
             "tags": ["team:billing"],
+            "flow": [{"key": "stripe", "rate": "60/min"}],
         },
     }
 
@@ -128,6 +130,7 @@ def test_the_client_has_a_field_for_each_of_the_apis() -> None:
         ({"timeout": 5}, "job.timeout: is a timedelta"),
         ({"asynchronous": 1}, "job.asynchronous: is true or false"),
         ({"tags": "billing"}, "job.tags: is a list of texts"),
+        ({"flow": ["stripe"]}, "job.flow: is a list of flows"),
     ],
     ids=str,
 )
@@ -265,4 +268,5 @@ def a_full_schedule() -> NewSchedule:
         http=Http(method="PUT", headers={"X-Key": "hush"}, success=[200], retry_on=[404]),
         asynchronous=False,
         tags=["team:billing"],
+        flow=[Flow("stripe", rate="60/min")],
     )

@@ -14,7 +14,7 @@ from tickwheel.client import Client
 from tickwheel.client.backoff import Backoff
 from tickwheel.client.fires import FireCount, Run
 from tickwheel.client.schedules import NewSchedule, NotStored, Put, Stored
-from tickwheel.errors import ApiProblem, Unreachable
+from tickwheel.errors import ApiProblem, InvalidSchedule, Unreachable
 
 DOWN = Answer(503, {"message": "Service Unavailable"})
 NO_SUCH = Answer(404, {"status": 404, "code": "schedule_not_found", "title": "There is no such schedule"})
@@ -419,3 +419,59 @@ class TestFireCounts:
             assert client.schedules.count_fires([]) == []
 
         assert Counter(request.path for request in server.requests) == {}
+
+
+CONDITIONAL: list[tuple[Callable[[Client], object], dict[str, str]]] = [
+    (lambda client: client.schedules.put(a_schedule(), create_only=True), {"if-none-match": "*"}),
+    (lambda client: client.schedules.put(a_schedule(), if_version=7), {"if-match": '"7"'}),
+    (lambda client: client.schedules.patch("nightly", tenant="acme", changes={}, if_version=7), {"if-match": '"7"'}),
+    (lambda client: client.schedules.pause("nightly", tenant="acme", if_version=7), {"if-match": '"7"'}),
+    (lambda client: client.schedules.resume("nightly", tenant="acme", if_version=7), {"if-match": '"7"'}),
+    (lambda client: client.schedules.delete("nightly", tenant="acme", if_version=7), {"if-match": '"7"'}),
+]
+
+
+@pytest.mark.parametrize(("change", "condition"), CONDITIONAL)
+def test_a_conditional_change_is_sent_again_with_the_key_by_which_it_is_known(
+    change: Callable[[Client], object], condition: dict[str, str]
+) -> None:
+    with ApiServer(LOST, STORED) as server, a_client(server) as client:
+        change(client)
+
+    lost, again = server.requests
+    assert {name: again.headers[name] for name in condition} == condition
+    assert lost.headers["idempotency-key"] == again.headers["idempotency-key"] != ""
+
+
+@pytest.mark.parametrize("condition", [{"create_only": True}, {"if_version": 7}])
+def test_a_dry_run_has_the_condition_too(condition: dict[str, Any]) -> None:
+    with ApiServer(Answer(200, {"before": [], "after": []})) as server, a_client(server) as client:
+        client.schedules.compare(a_schedule(), **condition)
+
+    (request,) = server.requests
+    assert ("if-none-match" in request.headers) is ("create_only" in condition)
+    assert ("if-match" in request.headers) is ("if_version" in condition)
+
+
+def test_a_change_without_a_condition_has_neither_a_key_nor_a_condition() -> None:
+    with ApiServer(STORED) as server, a_client(server) as client:
+        client.schedules.put(a_schedule())
+
+    assert not {"if-match", "if-none-match", "idempotency-key"} & set(server.requests[0].headers)
+
+
+def test_a_condition_that_is_not_met_is_an_error_with_the_version_there_is() -> None:
+    problem = {"status": 412, "code": "schedule_exists", "title": "There is such a schedule already", "version": 7}
+    with ApiServer(Answer(412, problem)) as server, a_client(server) as client, pytest.raises(ApiProblem) as refused:
+        client.schedules.put(a_schedule(), create_only=True)
+
+    assert (refused.value.status, refused.value.code, refused.value.version) == (412, "schedule_exists", 7)
+    assert refused.value.as_json()["version"] == 7
+    assert len(server.requests) == 1
+
+
+def test_a_new_schedule_has_no_version_to_ask_for() -> None:
+    with ApiServer() as server, a_client(server) as client, pytest.raises(InvalidSchedule, match="if_version"):
+        client.schedules.put(a_schedule(), create_only=True, if_version=7)
+
+    assert server.requests == []

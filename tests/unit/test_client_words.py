@@ -12,15 +12,17 @@ from functions.domain.operations.operation import OperationKind, OperationState
 from functions.domain.schedules.rules import Fold, Gap
 from functions.domain.schedules.schedule import Misfire, Roll, WindowMode
 from functions.domain.stage.health import HealthStatus
+from functions.domain.targets.flows import FlowScope
 from functions.domain.targets.options import Method
 from functions.domain.wheel import Ring
-from tickwheel.client import health, jobs, operations, schedule_parts, schedules
+from tickwheel.client import flows, health, jobs, operations, schedule_parts, schedules
 
 
 @pytest.mark.parametrize(
     ("offered", "known"),
     [
         (health.HealthStatus, HealthStatus),
+        (flows.Scope, FlowScope),
         (jobs.Delivery, Delivery),
         (jobs.Method, Method),
         (jobs.Precision, Precision),

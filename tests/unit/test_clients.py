@@ -1,3 +1,5 @@
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,7 +13,18 @@ from botocore.exceptions import (
     ReadTimeoutError,
 )
 
-from functions.adapters.clients import ATTEMPTS, TIMEOUT_SECONDS, dynamodb, is_refused, is_transient, s3, sqs
+from functions.adapters.clients import (
+    ATTEMPTS,
+    TIMEOUT_SECONDS,
+    dynamodb,
+    firehose,
+    functions,
+    is_refused,
+    is_transient,
+    s3,
+    secrets_manager,
+    sqs,
+)
 from functions.adapters.system_clock import SystemClock
 from functions.domain.wheel import MIN_LOOKAHEAD
 
@@ -81,6 +94,11 @@ def test_every_client_gives_up_well_within_a_tick():
         assert (config.connect_timeout, config.read_timeout) == (TIMEOUT_SECONDS, TIMEOUT_SECONDS)
         assert config.retries["total_max_attempts"] == ATTEMPTS
     assert MIN_LOOKAHEAD.total_seconds() > 2 * TIMEOUT_SECONDS * ATTEMPTS * ATTEMPTS
+
+
+@pytest.mark.parametrize("make", [partial(dynamodb, SystemClock()), sqs, s3, secrets_manager, functions, firehose])
+def test_a_client_that_is_patient_waits_as_many_times_as_long_for_a_store(make: Callable[..., Any]):
+    assert make(patience=4).meta.config.read_timeout == 4 * make().meta.config.read_timeout
 
 
 def test_a_client_of_a_far_write_makes_one_attempt_because_placing_decides_anew():

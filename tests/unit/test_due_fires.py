@@ -29,6 +29,7 @@ from functions.domain.schedules.rules import CronRule, Every, RecurrenceRule
 from functions.domain.schedules.schedule import Misfire, Schedule, Window, WindowMode
 from functions.domain.schedules.state import Link, SkipReason
 from functions.domain.schedules.step_budget import STEPS_OF_A_TICK, Budget
+from functions.domain.targets.flows import NamedFlow
 from functions.domain.targets.options import Method, TargetOptions
 from testkit.builders import LOCAL_WHEEL, NOON, a_link, a_schedule, a_template, every
 from tests.wall_clock import local
@@ -406,14 +407,13 @@ class TestJobs:
 
         assert occurrence_job(schedule, a_link(), version=1, wheel=LOCAL_WHEEL).expires_at == expires_at
 
-    def test_a_fire_is_called_as_its_template_says_and_has_its_tags(self):
+    def test_a_fire_is_called_as_its_template_says_and_has_its_tags_and_flows(self):
         options = TargetOptions(method=Method.PUT, headers=(("X-Key", "hush"),))
+        said = {"options": options, "tags": ("eu",), "flows": (NamedFlow(key="stripe"),)}
 
-        job = occurrence_job(
-            a_schedule(job=a_template(options=options, tags=("eu",))), a_link(), version=1, wheel=LOCAL_WHEEL
-        )
+        job = occurrence_job(a_schedule(job=a_template(**said)), a_link(), version=1, wheel=LOCAL_WHEEL)
 
-        assert (job.options, job.tags) == (options, ("eu",))
+        assert {name: getattr(job, name) for name in said} == said
 
     def test_an_extra_run_expires_by_its_own_time_and_has_no_successor(self):
         schedule = a_schedule(

@@ -18,6 +18,7 @@ from functions.domain.schedules.firing import next_fire
 from functions.domain.schedules.state import Status, changed
 from functions.domain.stage.conditions import Conditions
 from functions.domain.targets.breaker import guarded_destination, opened
+from functions.domain.targets.flows import FlowLimits, NamedFlow, parse_rate
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.ports.targets import Failed, Pending
 from testkit.builders import (
@@ -44,6 +45,35 @@ def world() -> World:
 
 def test_a_far_job_waits_for_its_bucket(world: World):
     assert explain(world, a_placed(world)).reason is Reason.WAITING
+
+
+def test_a_job_in_the_room_of_a_flow_waits_for_its_turn_and_says_when_that_comes_at_the_earliest(world: World):
+    an_hour = NamedFlow(key="stripe", limits=FlowLimits(rate=parse_rate("1/h"), burst=1))
+    timers = [a_timer(due_at=NOON - (3 - number) * SECOND, flows=(an_hour,)) for number in range(3)]
+    world.placer.place(timers)
+
+    for _ in range(3):
+        world.receive_and_work()
+
+    states = [world.ledger.rows[timer.job.key].state for timer in timers]
+    waiting = [timer for timer, state in zip(timers, states, strict=True) if state is State.SCHEDULED]
+    explanations = [explain(world, timer) for timer in waiting]
+    assert [each.reason for each in explanations] == [Reason.WAITING_FOR_FLOW] * 2
+    assert [each.at for each in explanations] == [NOON + HOUR, NOON + 2 * HOUR]
+
+
+def test_a_job_that_has_left_the_room_of_its_flow_is_on_its_way(world: World):
+    an_hour = NamedFlow(key="stripe", limits=FlowLimits(rate=parse_rate("1/h"), burst=1))
+    timers = [a_timer(due_at=NOON - SECOND, flows=(an_hour,)) for _ in range(2)]
+    world.placer.place(timers)
+    for _ in range(3):
+        world.receive_and_work()
+    (waiting,) = [timer for timer in timers if world.ledger.rows[timer.job.key].state is State.SCHEDULED]
+    world.flows.rooms.clear()
+
+    explanation = explain(world, waiting)
+
+    assert (explanation.reason, "has had its turn" in explanation.detail) == (Reason.IN_READY_QUEUE, True)
 
 
 def test_a_promoted_job_is_in_the_ready_queue_although_its_far_row_stays(world: World):

@@ -15,6 +15,7 @@ from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.occurrence import fire_of, identity_of
 from functions.domain.lifecycle import State
 from functions.domain.schedules.state import Status
+from functions.domain.targets.flows import FlowId, FlowLimits, FlowWait, parse_rate
 from functions.domain.tenants.backlog import Backlog
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from testkit.builders import LOCAL_WHEEL, NOON, a_job, a_state, a_timer, an_occurrence_timer
@@ -41,6 +42,11 @@ def facts(job: Job, **overrides: Any) -> Facts:
 PAUSED = TenantPlan(status=TenantStatus.PAUSED, note="invoice 7")
 CAPPED = TenantPlan(max_concurrency=2)
 RUNNING = a_row(State.RUNNING, lease_until=NOON + MINUTE)
+
+STRIPE = FlowId("acme", "stripe")
+AN_HOUR = FlowLimits(rate=parse_rate("1/h"))
+IN_A_ROOM = a_row(State.SCHEDULED, attempt=0, parked_until=LATER, waits_for="acme#stripe")
+OF_STAGE = FlowWait(flow=FlowId("~", "smtp"), limits=FlowLimits(concurrency=2), before=0, starts_at=None)
 
 TABLE = [
     (Reason.WAITING, facts(FAR.job, timer=FAR), LATER, "due at 2027-03-01T13:00:00.000Z"),
@@ -73,6 +79,19 @@ TABLE = [
         NOON + MINUTE,
         "last reported at 2027-03-01T11:59:59",
     ),
+    (
+        Reason.WAITING_FOR_FLOW,
+        facts(DUE.job, row=IN_A_ROOM, flow_wait=FlowWait(flow=STRIPE, limits=AN_HOUR, before=2, starts_at=LATER)),
+        LATER,
+        "flow stripe of tenant acme (rate 1/h), behind 2 others of its tenant, and starts at 2027-03-01T13:00:00.000Z or later",
+    ),
+    (
+        Reason.WAITING_FOR_FLOW,
+        facts(DUE.job, row=replace(IN_A_ROOM, state=State.RETRYING, waits_for="~#smtp"), flow_wait=OF_STAGE),
+        None,
+        "flow smtp of the stage (concurrency 2), as the first of its tenant",
+    ),
+    (Reason.IN_READY_QUEUE, facts(DUE.job, row=IN_A_ROOM), NOON - MINUTE, "had its turn in flow stripe of tenant acme"),
     (
         Reason.RETRYING,
         facts(DUE.job, row=a_row(State.RETRYING, due_at=LATER, error="HTTP 500.")),

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
+from functions.domain.gcra import interval_of, room_at, tolerance_of
 from functions.domain.instants import SECOND
-from functions.domain.tenants.gcra import interval_of, room_at, tolerance_of
 from testkit.builders import NOON
 
 

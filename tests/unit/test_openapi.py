@@ -153,16 +153,20 @@ def test_every_parameter_of_a_query_is_described(path: str, method: str, model: 
     assert required == (["tenant"] if "tenant" in model.model_fields else [])
 
 
-def test_what_starts_jobs_takes_an_idempotency_key():
+def test_what_starts_jobs_or_has_a_condition_takes_an_idempotency_key():
     takers = {
         path
         for path, item in document()["paths"].items()
-        for parameter in item.get("post", {}).get("parameters", [])
+        for method in item.keys() - {"parameters"}
+        for parameter in item[method].get("parameters", [])
         if parameter["name"] == "Idempotency-Key"
     }
 
     assert takers == {
         "/v1/jobs",
+        "/v1/schedules/{id}",
+        "/v1/schedules/{id}:pause",
+        "/v1/schedules/{id}:resume",
         "/v1/schedules/{id}:trigger",
         "/v1/schedules/{id}:backfill",
         "/v1/operations",

@@ -23,7 +23,17 @@ def test_every_body_is_taken(model: type[BaseModel], example: str):
 
 
 @pytest.mark.parametrize(
-    "page", ["breakers.md", "dead-letters.md", "health.md", "many-jobs.md", "schedules.md", "tenants.md", "using.md"]
+    "page",
+    [
+        "breakers.md",
+        "dead-letters.md",
+        "flows.md",
+        "health.md",
+        "many-jobs.md",
+        "schedules.md",
+        "tenants.md",
+        "using.md",
+    ],
 )
 def test_every_program_compiles(page: str):
     programs = blocks(read_page(page), "python")

@@ -148,27 +148,48 @@ def test_a_shard_that_hastens_through_the_day_before_it_was_first_scanned_refuse
 
 
 @pytest.mark.parametrize(("read_ms", "most_minutes"), [(5, 0), (40, 2)])
-def test_a_new_stage_whose_shards_look_through_a_day_of_empty_buckets_refuses_nobody_and_seems_late_only_briefly(
+def test_a_shard_that_looks_through_a_day_of_empty_buckets_refuses_nobody_and_seems_late_only_briefly(
     read_ms: int, most_minutes: int, monkeypatch: pytest.MonkeyPatch
 ):
-    world, read = World(), InMemoryTimerStore.read
-    published: list[Conditions] = []
+    world = World()
 
-    def read_slowly(self: InMemoryTimerStore, *asked: Any, **named: Any) -> Page:
-        world.clock.tick(read_ms * MILLISECOND)
-        if world.clock.now() >= NOON + timedelta(seconds=10) + len(published) * MINUTE:
-            published.append(world.publish())  # the sweeper's minute, in the middle of a tick
-        return read(self, *asked, **named)
-
-    monkeypatch.setattr(InMemoryTimerStore, "read", read_slowly)
-    for minute in range(5):
-        world.clock.tick(max(NOON + minute * MINUTE - world.clock.now(), timedelta(0)))
-        world.scan()
+    published = published_while_scanned(world, monkeypatch, minutes=5, read_ms=read_ms)
 
     assert [conditions.shed for conditions in published] == [frozenset()] * len(published)
     assert len(published) >= 4
     # Three minutes in a row are an alarm.
     assert len([conditions for conditions in published if worst_of(conditions.lags)]) <= most_minutes
+
+
+def test_a_new_stage_is_never_behind_however_slow_its_first_ticks_are(monkeypatch: pytest.MonkeyPatch):
+    world = World()
+    world.shards.confirm(world.wheel, clock=world.clock)
+
+    published = published_while_scanned(world, monkeypatch, minutes=10, read_ms=2_000)
+
+    assert len(published) >= 9
+    assert {(worst_of(conditions.lags), conditions.shed) for conditions in published} == {(0, frozenset())}
+    assert world.journal.values["oldest_bucket_age_s"] == [0.0] * 10
+
+
+def published_while_scanned(
+    world: World, monkeypatch: pytest.MonkeyPatch, *, minutes: int, read_ms: int
+) -> list[Conditions]:
+    """What the sweeper publishes each minute, also in the middle of a tick, while a read of a bucket takes so long."""
+    read = InMemoryTimerStore.read
+    published: list[Conditions] = []
+
+    def read_slowly(self: InMemoryTimerStore, *asked: Any, **named: Any) -> Page:
+        world.clock.tick(read_ms * MILLISECOND)
+        if world.clock.now() >= NOON + timedelta(seconds=10) + len(published) * MINUTE:
+            published.append(world.publish())
+        return read(self, *asked, **named)
+
+    monkeypatch.setattr(InMemoryTimerStore, "read", read_slowly)
+    for minute in range(minutes):
+        world.clock.tick(max(NOON + minute * MINUTE - world.clock.now(), timedelta(0)))
+        world.scan()
+    return published
 
 
 @pytest.mark.parametrize(("minutes", "is_shed"), [(35, False), (36, True)])

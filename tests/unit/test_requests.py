@@ -12,12 +12,14 @@ from functions.domain.errors import InvalidInput
 from functions.domain.far_ring.timer_record import PAYLOAD_LIMIT
 from functions.domain.jobs.job import Delivery, Precision, Priority
 from functions.domain.jobs.retry import RetryPolicy, Strategy
+from functions.domain.targets.flows import FlowLimits, FlowScope, NamedFlow, Rate
 from functions.domain.targets.options import USUAL, Method, TargetOptions
 from functions.domain.targets.targets import AllowedTargets
 from testkit.builders import NOON
 
 RULES = Rules(now=NOON, allow_plain_http=False, max_timeout=timedelta(seconds=50))
 INSTANT = "must be an RFC 3339 instant such as 2027-01-31T09:00:00+01:00"
+NOT_A_RATE = "must be a whole number up to 1000 and a unit of time, such as 10/s, 60/min, 500/h or 1000/d"
 SECONDS = "must be seconds, or an ISO 8601 duration such as PT90S or P1DT2H, without years or months"
 
 
@@ -52,6 +54,7 @@ def test_a_job_may_say_everything():
         expires_after=3600,
         http={"method": "PUT", "headers": {"X-Key": "hush"}, "success": [200, 409], "retry_on": [404]},
         tags=["team:billing", "eu"],
+        flow=[{"key": "stripe", "rate": "60/min", "burst": 10, "concurrency": 5}, {"key": "smtp", "scope": "stage"}],
     ).submission(now=NOON)
 
     assert submission.payload == '{"b":[1,"é"],"a":null}'
@@ -73,6 +76,10 @@ def test_a_job_may_say_everything():
         retry_codes=(404,),
     )
     assert submission.tags == ("team:billing", "eu")
+    assert submission.flows == (
+        NamedFlow(key="stripe", limits=FlowLimits(rate=Rate(60, "min"), burst=10, concurrency=5)),
+        NamedFlow(key="smtp", scope=FlowScope.STAGE),
+    )
 
 
 def test_options_that_mean_the_same_are_the_same():
@@ -274,6 +281,9 @@ def test_a_refused_target_is_one_problem_however_it_was_to_be_called():
         ("tags", "billing", "must be a list"),
         ("tags", ["a", "b", "a"], "must differ from each other"),
         ("tags", [f"t{number}" for number in range(11)], "must have at most 10 entries, but has 11"),
+        ("flow", "stripe", "must be a list"),
+        ("flow", [{"key": "a"}, {"key": "a", "rate": "1/s"}], "must differ from each other"),
+        ("flow", [{"key": f"f{number}"} for number in range(4)], "must have at most 3 entries, but has 4"),
     ],
     ids=lambda value: str(value)[:24],
 )
@@ -302,6 +312,37 @@ def test_a_bad_value_is_refused_with_its_field_and_what_is_wrong(field: str, giv
         ({"tags": ["a b"]}, "tags.0", "must match [A-Za-z0-9._:/=+-]{1,64}"),
         ({"tags": ["a", ""]}, "tags.1", "must match [A-Za-z0-9._:/=+-]{1,64}"),
         ({"tags": ["a" * 65]}, "tags.0", "must match [A-Za-z0-9._:/=+-]{1,64}"),
+        ({"flow": ["stripe"]}, "flow.0", "must be a JSON object"),
+        ({"flow": [{"rate": "1/s"}]}, "flow.0.key", "is required"),
+        ({"flow": [{"key": "a#b"}]}, "flow.0.key", "must match [A-Za-z0-9._:-]{1,64}"),
+        (
+            {"flow": [{"key": "a", "limit": 3}]},
+            "flow.0.limit",
+            "is not a field here: leave it out, or look at its name again",
+        ),
+        ({"flow": [{"key": "a"}, {"key": "b", "rate": "60"}]}, "flow.1.rate", NOT_A_RATE),
+        ({"flow": [{"key": "a", "rate": "1001/s"}]}, "flow.0.rate", NOT_A_RATE),
+        ({"flow": [{"key": "a", "rate": "0/s"}]}, "flow.0.rate", NOT_A_RATE),
+        ({"flow": [{"key": "a", "rate": "60/week"}]}, "flow.0.rate", NOT_A_RATE),
+        ({"flow": [{"key": "a", "rate": 60}]}, "flow.0.rate", "Input should be a valid string"),
+        ({"flow": [{"key": "a", "burst": 5}]}, "flow.0.burst", "needs a rate"),
+        (
+            {"flow": [{"key": "a", "rate": "1/s", "burst": 0}]},
+            "flow.0.burst",
+            "Input should be greater than or equal to 1",
+        ),
+        (
+            {"flow": [{"key": "a", "concurrency": 1_001}]},
+            "flow.0.concurrency",
+            "Input should be less than or equal to 1000",
+        ),
+        ({"flow": [{"key": "a", "concurrency": True}]}, "flow.0.concurrency", "Input should be a valid integer"),
+        ({"flow": [{"key": "a", "scope": "world"}]}, "flow.0.scope", "Input should be 'tenant' or 'stage'"),
+        (
+            {"flow": [{"key": "a", "scope": "stage", "rate": "1/s", "concurrency": 2}]},
+            "flow.0.scope",
+            "excludes rate and concurrency: the limits of the stage's flows are set by an operator",
+        ),
     ],
     ids=str,
 )
@@ -309,6 +350,20 @@ def test_a_bad_part_of_a_list_is_named_with_its_place(body: dict[str, Any], fiel
     [error] = problems_in({"tenant": "acme", "target": "https://example.com/hook", **body})
 
     assert (error["field"], error["message"]) == (field, message)
+
+
+def test_every_mistake_of_every_flow_is_named_at_once():
+    flows = [{"key": "", "rate": "often"}, {"key": "b", "concurrency": 0}]
+
+    fields = [error["field"] for error in problems_in({"tenant": "acme", "target": "handler:x", "flow": flows})]
+
+    assert fields == ["flow.0.rate", "flow.0.key", "flow.1.concurrency"]
+
+
+def test_a_flow_of_the_tenant_and_one_of_the_stage_may_have_the_same_key():
+    flows = a_body(flow=[{"key": "a"}, {"key": "a", "scope": "stage"}]).submission(now=NOON).flows
+
+    assert [flow.owner_of("acme") for flow in flows] == ["acme", "~"]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 import pytest
 
 from functions.domain.dead_letters.dead_letter_id import parse_dead_letter_id
-from functions.domain.far_ring.cursor import ClassCursor, Position, first_cursors
+from functions.domain.far_ring.cursor import ClassCursor, Cursors, Position, first_cursors
 from functions.domain.far_ring.timer_key import timer_key
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.jobs.claims import LedgerRow
@@ -63,7 +63,7 @@ def test_a_bucket_is_opened_when_its_start_comes_within_the_lookahead(world: Wor
     assert world.scan().sent == 1
 
 
-def test_the_first_tick_of_a_shard_starts_24_hours_back():
+def test_where_nobody_knows_since_when_a_shard_is_written_its_first_tick_starts_24_hours_back():
     world = World()
     missed = a_row(world, due_at=NOON - timedelta(hours=23, minutes=59))
     a_row(world, due_at=NOON - timedelta(hours=24, minutes=1))
@@ -71,6 +71,37 @@ def test_the_first_tick_of_a_shard_starts_24_hours_back():
     world.scan()
 
     assert world.ready.sent == [missed]
+
+
+def test_the_first_tick_of_a_shard_finds_what_was_written_before_its_rule_existed_and_is_as_late_as_that():
+    world = World()
+    world.shards.confirm(replace(world.wheel, write_shards=1), clock=world.clock)
+    world.clock.tick(timedelta(days=7))
+    world.shards.confirm(replace(world.wheel, write_shards=2), clock=world.clock)
+    first = a_row(world, due_at=world.clock.now() + world.wheel.guard, shard=1)
+    world.clock.tick(timedelta(hours=5))
+
+    world.scan(1, time_limit=timedelta(0))
+
+    assert world.ready.sent == []
+    assert set(world.publish().lags.values()) == {5 * 3_600}
+    assert world.publish().shed == set(Priority) - {Priority.CRITICAL}
+
+    world.scan(1)
+
+    assert world.ready.sent == [first]
+    assert set(world.publish().lags.values()) == {0}
+
+
+@pytest.mark.parametrize("skew", [timedelta(0), timedelta(hours=1), -timedelta(hours=1)])
+def test_the_first_tick_of_a_shard_that_was_never_written_starts_now_by_the_clock_of_the_store(skew: timedelta):
+    world = World()
+    world.shards.confirm(replace(world.wheel, write_shards=1), clock=world.clock)
+    world.clock.ahead = world.clock.known_offset = skew
+
+    world.scan(1, time_limit=timedelta(0))
+
+    assert world.shards.cursors([1])[1] == first_cursors(world.wheel.bucket_of(NOON))
 
 
 def test_a_shard_that_was_not_scanned_for_hours_is_caught_up_oldest_first():
@@ -96,6 +127,17 @@ def test_classes_are_outermost_and_within_a_class_the_oldest_bucket_goes_first(w
     world.scan()
 
     assert world.ready.sent == [critical_old, critical_fresh, high_old, normal_old, normal_fresh, low_old]
+
+
+def test_classes_that_have_fallen_behind_another_read_each_bucket_once_between_them(world: World):
+    opened = world.wheel.bucket_of(NOON)
+    recorded(world, opened, first_cursors(opened - 3_600) | {Priority.CRITICAL: ClassCursor(Position(opened))})
+    timers = [a_row(world, due_at=NOON - timedelta(minutes=30), priority=priority) for priority in Priority]
+
+    world.scan()
+
+    assert world.ready.sent == timers[1:]
+    assert len({bucket for bucket, _ in world.timers.reads}) == len(world.timers.reads) == 62
 
 
 def test_a_quiet_tick_reads_each_open_bucket_once(world: World):
@@ -784,8 +826,8 @@ def _die() -> NoReturn:
     raise DeathError
 
 
-def recorded(world: World, bucket: int) -> None:
-    """The shard has been scanned up to the start of a bucket."""
+def recorded(world: World, bucket: int, cursors: Cursors | None = None) -> None:
+    """The shard has been scanned up to the start of a bucket, or as far as these cursors."""
     lease = world.shards.acquire(0, owner="before", now=NOON, lease_until=NOON, skew=world.wheel.skew)
     assert lease is not None
-    world.shards.checkpoint(lease, first_cursors(bucket), lease_until=None)
+    world.shards.checkpoint(lease, cursors or first_cursors(bucket), lease_until=None)

@@ -15,6 +15,7 @@ from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.schedules.record import encode_schedule
 from functions.domain.schedules.rules import At, CronRule, Fold, Gap, Poisson, RecurrenceRule, Rule
 from functions.domain.schedules.schedule import Calendar, Misfire, Roll, Schedule, WindowMode
+from functions.domain.targets.flows import FlowLimits, NamedFlow, Rate
 from functions.domain.targets.options import Method, TargetOptions
 from testkit.builders import NOON, a_window, every
 
@@ -115,6 +116,8 @@ BAD_VALUES: list[tuple[str, Any, str]] = [
     ("job.http.headers", {"Host": "x"}, "is a header that Tickwheel or the connection sets itself: Host"),
     ("job.asynchronous", True, "is for Lambda functions only: leave it out"),
     ("job.tags", ["a", "a"], "must differ from each other"),
+    ("job.flow", [{"key": "a"}, {"key": "a"}], "must differ from each other"),
+    ("job.flow", {"key": "a"}, "must be a list"),
     ("job.tenant", "acme", EXTRA),
     ("job.payload_pointer", "schedules/else/x", "is where a large payload is kept: give the payload itself"),
     ("time_zone", "UTC", EXTRA),
@@ -192,6 +195,7 @@ def test_a_schedule_may_say_everything():
             "expires_after": 3600,
             "http": {"method": "PUT", "headers": {"X-Key": "hush"}, "success": [200, 409], "retry_on": [404]},
             "tags": ["team:billing", "eu"],
+            "flow": [{"key": "stripe", "rate": "60/min"}],
         },
     )
 
@@ -227,6 +231,7 @@ def test_a_schedule_may_say_everything():
         method=Method.PUT, headers=(("X-Key", "hush"),), success_codes=(200, 409), retry_codes=(404,)
     )
     assert job.tags == ("team:billing", "eu")
+    assert job.flows == (NamedFlow(key="stripe", limits=FlowLimits(rate=Rate(60, "min"))),)
     assert (job.timeout, job.expires_after, job.delivery) == (
         timedelta(seconds=45),
         timedelta(hours=1),

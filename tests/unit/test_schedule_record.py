@@ -25,6 +25,7 @@ from functions.domain.schedules.schedule import (
     Window,
     WindowMode,
 )
+from functions.domain.targets.flows import FlowLimits, FlowScope, NamedFlow, Rate
 from functions.domain.targets.options import USUAL, Method, TargetOptions
 from testkit.builders import NOON, a_schedule, a_template, a_window, every
 
@@ -49,6 +50,10 @@ EVERYTHING = Schedule(
             is_async=True,
         ),
         tags=("team:billing", "eu"),
+        flows=(
+            NamedFlow(key="stripe", limits=FlowLimits(rate=Rate(60, "min"), burst=10, concurrency=5)),
+            NamedFlow(key="smtp", scope=FlowScope.STAGE),
+        ),
     ),
     timezone="Europe/Berlin",
     gap=Gap.SKIP,
@@ -126,6 +131,10 @@ def test_a_schedule_with_everything_is_written_as_people_write_it():
             "http": {"method": "PUT", "headers": {"X-Key": "hush"}, "success": [200, 409], "retry_on": [404]},
             "asynchronous": True,
             "tags": ["team:billing", "eu"],
+            "flow": [
+                {"key": "stripe", "rate": "60/min", "burst": 10, "concurrency": 5},
+                {"key": "smtp", "scope": "stage"},
+            ],
         },
     }
 
@@ -259,6 +268,7 @@ def test_a_text_that_is_no_definition_is_undecodable(text: str):
         {"job": {"target": "handler:x", "http": {"headers": {"X-Key": 7}}}},
         {"job": {"target": "handler:x", "http": {"success": [199]}}},
         {"job": {"target": "handler:x", "tags": ["a b"]}},
+        {"job": {"target": "handler:x", "flow": [{"key": "a", "rate": "often"}]}},
     ],
     ids=str,
 )
@@ -327,6 +337,14 @@ RETRIES = st.builds(
     strategy=st.sampled_from(Strategy),
     max_age=st.none() | durations(SECOND, timedelta(days=30)),
 )
+RATES = st.builds(Rate, st.integers(1, 1_000), st.sampled_from(["s", "min", "h", "d"]))
+FLOWS = st.builds(
+    NamedFlow,
+    key=st.text("ab:-", min_size=1, max_size=4),
+    limits=st.none()
+    | st.builds(FlowLimits, rate=RATES, burst=st.integers(0, 10_000), concurrency=st.none() | st.integers(1, 1_000))
+    | st.builds(FlowLimits, concurrency=st.integers(1, 1_000)),
+) | st.builds(NamedFlow, key=st.text("ab:-", min_size=1, max_size=4), scope=st.just(FlowScope.STAGE))
 TEMPLATES = of(
     payload=PAYLOADS,
     priority=st.sampled_from(Priority),
@@ -343,6 +361,7 @@ TEMPLATES = of(
         is_async=st.booleans(),
     ),
     tags=st.lists(st.text("abc:", min_size=1, max_size=4), max_size=3, unique=True).map(tuple),
+    flows=st.lists(FLOWS, max_size=3, unique_by=lambda flow: flow.key).map(tuple),
 )
 SCHEDULES = of(
     timezone=st.text(max_size=20),

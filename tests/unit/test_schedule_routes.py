@@ -53,14 +53,26 @@ class Api(World):
         query: dict[str, Any] | None = None,
         **options: Any,
     ) -> tuple[int, Any]:
+        answer = self.ask(method, path, body, tenant=tenant, query=query, **options)
+        return answer["statusCode"], json.loads(answer["body"])
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        tenant: str | None = "acme",
+        query: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
         asked = {**({"tenant": tenant} if tenant is not None else {}), **(query or {})}
         services = self.build(ScheduleServices, manager=self.manager, rules=self.rules)
         app = APIGatewayHttpResolver()
         serve(app, routes, services, checks=())
         app.exception_handler([Misshapen, TickwheelError])(_refuse)
         context: Any = Context()
-        answer = app.resolve(a_request(method, path, body, query=asked, **options), context)
-        return answer["statusCode"], json.loads(answer["body"])
+        return app.resolve(a_request(method, path, body, query=asked, **options), context)
 
     def put(self, schedule_id: str = "nightly", **definition: Any) -> dict[str, Any]:
         status, answer = self.call("PUT", f"/v1/schedules/{schedule_id}", {**HOURLY, **definition})

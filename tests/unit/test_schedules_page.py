@@ -124,7 +124,7 @@ def test_the_python_examples_run(monkeypatch: pytest.MonkeyPatch):
         for example in blocks(PAGE, "python"):
             exec(compile(example, "docs/schedules.md", "exec"), names)
 
-    assert [request.method for request in server.requests] == ["PUT", "PATCH", "GET"]
+    assert [request.method for request in server.requests] == ["PUT", "PATCH", "GET", "GET", "PATCH"]
 
 
 def answer_anything(request: Request) -> Answer:

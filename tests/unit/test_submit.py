@@ -14,6 +14,7 @@ from functions.domain.jobs.job_id import job_id_of, parse_job_id
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.jobs.submission import PAST_GRACE, Submission, keyed_identity
 from functions.domain.lifecycle import Event, State
+from functions.domain.targets.flows import NamedFlow
 from functions.domain.targets.options import Method, TargetOptions
 from functions.domain.wheel import Ring
 from functions.ports.ready_queue import Rejected
@@ -269,6 +270,7 @@ class TestKeys:
             {"options": TargetOptions(retry_codes=(404,))},
             {"options": TargetOptions(is_async=True)},
             {"tags": ("eu",)},
+            {"flows": (NamedFlow(key="stripe"),)},
         ],
     )
     def test_whatever_differs_but_the_time_makes_another_job(self, world: World, change: dict[str, Any]):

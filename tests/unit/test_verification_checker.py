@@ -13,6 +13,7 @@ from functions.domain.instants import MINUTE, SECOND
 from functions.domain.jobs.job import Delivery
 from functions.domain.jobs.occurrence import identity_of
 from functions.domain.lifecycle import State
+from functions.domain.targets.flows import FlowLimits, NamedFlow, parse_rate
 from testkit.builders import NOON
 from verification.checker import Invariant, judge
 from verification.history import Answer, Call, Cancel, DeadLetterSeen, Fires, History, Job, Replay, Row
@@ -76,7 +77,33 @@ REPLAYED = a_row(number=5, over=[(NOON + 2 * SECOND, NOON + 4 * SECOND)])
 """It had failed for good two seconds after noon."""
 OF_FIRE: dict[str, Any] = {"key": FIRE}
 
+
+def of_a_flow(flow: NamedFlow, *calls: Call, **overrides: Any) -> History:
+    """Jobs that name a flow, each with one of the calls."""
+    keys = [f"acme#job-{number}" for number in range(len(calls))]
+    return History(
+        jobs=[a_job(key=key, flow=flow) for key in keys],
+        fires=[],
+        calls=[replace(call, key=key, attempt=1, fence=1) for key, call in zip(keys, calls, strict=True)],
+        rows={
+            key: a_row(State.SUCCEEDED if call.is_success else State.EXPIRED, key=key, settled_at=NOON + MINUTE)
+            for key, call in zip(keys, calls, strict=True)
+        },
+        **{"letters": (), "cancels": (), "ended_at": NOON + timedelta(hours=1), **overrides},
+    )
+
+
+ONE_AT_ONCE = NamedFlow(key="bounded", limits=FlowLimits(concurrency=1))
+SLOW = NamedFlow(key="rated", limits=FlowLimits(rate=parse_rate("60/min"), burst=2))
+
 GOOD = {
+    "runs when the one before it in its flow has ended": of_a_flow(ONE_AT_ONCE, a_call(1), a_call(2)),
+    "runs while a target that answered 202 goes on": of_a_flow(
+        ONE_AT_ONCE, a_call(1, Answer.PENDING, until=NOON + MINUTE), a_call(2)
+    ),
+    "comes with the burst of its flow": of_a_flow(SLOW, a_call(), a_call(), a_call(2)),
+    "comes by another clock": of_a_flow(SLOW, *[a_call()] * 4, slack=2 * SECOND),
+    "comes late because its worker stalled": of_a_flow(SLOW, *[a_call()] * 3, disturbed=frozenset({"acme#job-2"})),
     "succeeds": a_history(a_job(), [a_call()], a_row()),
     "succeeds at the second attempt": a_history(a_job(), [STUMBLE, a_call(2)], a_row(number=2)),
     "is rescued after its effect": a_history(
@@ -142,6 +169,11 @@ GOOD = {
 }
 
 BAD = {
+    "runs while another of its flow does": (
+        Invariant.FLOWS_KEPT,
+        of_a_flow(ONE_AT_ONCE, a_call(1, until=NOON + MINUTE), a_call(2)),
+    ),
+    "is one more than the rate of its flow": (Invariant.FLOWS_KEPT, of_a_flow(SLOW, a_call(), a_call(), a_call())),
     "has no row": (Invariant.NOTHING_LOST, a_history(a_job())),
     "waits for ever": (Invariant.NOTHING_LOST, a_history(a_job(), [STUMBLE], a_row(State.RETRYING, settled_at=None))),
     "keeps no row and is not called": (Invariant.NOTHING_LOST, a_history(a_job(AT_LEAST))),

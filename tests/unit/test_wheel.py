@@ -37,8 +37,20 @@ def test_the_horizon_is_the_last_bucket_that_starts_within_the_lookahead():
     assert wheel.horizon(now=NOON + 30 * SECOND) == to_seconds(NOON) + 120
 
 
-def test_the_first_tick_of_a_shard_starts_24_hours_back():
-    assert from_seconds(LOCAL_WHEEL.first_bucket(now=NOON)) == NOON - timedelta(hours=24)
+@pytest.mark.parametrize(
+    ("written_since", "starts_at"),
+    [
+        (None, NOON - timedelta(hours=24)),
+        (NOON - timedelta(days=300), NOON - timedelta(hours=24)),
+        (NOON - timedelta(hours=3), NOON - timedelta(hours=3)),
+        (NOON - 61 * SECOND, NOON - timedelta(minutes=2)),
+        (NOON, NOON),
+    ],
+)
+def test_the_first_tick_of_a_shard_starts_where_it_may_have_a_row_and_at_most_24_hours_back(
+    written_since: datetime | None, starts_at: datetime
+):
+    assert from_seconds(LOCAL_WHEEL.first_bucket(now=NOON, written_since=written_since)) == starts_at
 
 
 def test_a_far_write_may_finish_until_a_scanner_that_is_skew_ahead_opens_its_bucket():

@@ -2,6 +2,7 @@
 
 from tickwheel.client.api import Client
 from tickwheel.client.dead_letters import DeadLetter, DeadLetterFilter, LetterFilter
+from tickwheel.client.flows import Flow
 from tickwheel.client.jobs import Http, Job, NewJob, RetryPolicy
 from tickwheel.client.operations import JobFilter, Operation
 from tickwheel.client.schedule_parts import Calendar, Every, Recurrence, Window
@@ -14,6 +15,7 @@ __all__ = [
     "DeadLetter",
     "DeadLetterFilter",
     "Every",
+    "Flow",
     "Http",
     "Job",
     "JobFilter",

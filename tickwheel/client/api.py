@@ -33,12 +33,14 @@ from tickwheel.client.batches import (
 from tickwheel.client.breakers import Breaker
 from tickwheel.client.calls.call import listed
 from tickwheel.client.calls.dead_letters import DeadLetters
+from tickwheel.client.calls.flows import FlowCalls
 from tickwheel.client.calls.jobs import JobCalls, path_of
 from tickwheel.client.calls.operations import Operations
 from tickwheel.client.calls.schedules import Schedules
 from tickwheel.client.calls.tenants import Tenants, turn_stage
 from tickwheel.client.endpoint import LoopbackTransport, find_endpoint
 from tickwheel.client.fields import encode
+from tickwheel.client.flows import Flow
 from tickwheel.client.health import Health
 from tickwheel.client.jobs import (
     Cancellation,
@@ -63,7 +65,7 @@ _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-
 _CONFLICT = 409  # with a Retry-After: not yet
 
 
-class Client(JobCalls):
+class Client(JobCalls, FlowCalls):
     """A client of one deployed scheduler. Use it as a context manager, or call `close`. Threads may share it.
 
     The endpoint is the argument, or `TICKWHEEL_ENDPOINT`, or the local cloud of this checkout. Requests are signed
@@ -147,6 +149,7 @@ class Client(JobCalls):
         http: Http | None = None,
         asynchronous: bool | None = None,
         tags: Sequence[str] = (),
+        flow: Sequence[Flow] = (),
         traceparent: str | None = None,
     ) -> Submitted:
         """Submits one job; see NewJob for the fields, and `submit_job` for the traceparent.
@@ -175,6 +178,7 @@ class Client(JobCalls):
                 http=http,
                 asynchronous=asynchronous,
                 tags=tags,
+                flow=flow,
             ),
             traceparent=traceparent,
         )

@@ -137,6 +137,12 @@ def flag_problems(field: str, value: Any) -> list[FieldProblem]:
     return [] if value is None or isinstance(value, bool) else [FieldProblem(field, "is true or false", value)]
 
 
+def count_problems(field: str, value: Any) -> list[FieldProblem]:
+    """A whole number, or None."""
+    is_count = value is None or (isinstance(value, int) and not isinstance(value, bool))
+    return [] if is_count else [FieldProblem(field, "is a whole number", value)]
+
+
 def list_problems(field: str, value: Any, kind: type[str | int], what: str) -> list[FieldProblem]:
     """A sequence of values of a kind; what: they are, for people."""
     # A text is a sequence too, and a bool a whole number.

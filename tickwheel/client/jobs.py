@@ -6,14 +6,15 @@ Instants are aware datetimes in UTC and durations are timedeltas; numbers and st
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from tickwheel.client.answers import Answer
+from tickwheel.client.answers import Answer, Wire
 from tickwheel.client.durations import parse_duration
 from tickwheel.client.fields import (
     Parsers,
     Reader,
     choice_problems,
+    count_problems,
     duration_problems,
     flag_problems,
     header_problems,
@@ -25,6 +26,7 @@ from tickwheel.client.fields import (
     said,
     text_problems,
 )
+from tickwheel.client.flows import Flow, flow_problems, parse_flows
 from tickwheel.client.instants import parse_instant
 from tickwheel.errors import ApiProblem, FieldProblem, InvalidJob, Unreachable
 
@@ -57,9 +59,7 @@ class RetryPolicy:
             *duration_problems("retry.cap", self.cap),
             *duration_problems("retry.max_age", self.max_age),
         ]
-        if self.attempts is not None and (isinstance(self.attempts, bool) or not isinstance(self.attempts, int)):
-            problems.append(FieldProblem("retry.attempts", "is a whole number", self.attempts))
-        _refuse(problems)
+        _refuse([*problems, *count_problems("retry.attempts", self.attempts)])
 
     def as_json(self) -> dict[str, Any]:
         """The policy on the wire, without what is left to the scheduler."""
@@ -98,7 +98,8 @@ class Http:
 class JobFields:
     """The options of a job besides its target, tenant and time; None takes the scheduler's default.
 
-    `http` is for HTTP targets; `asynchronous` starts a Lambda function without waiting for its answer; `tags` are labels.
+    `http` is for HTTP targets; `asynchronous` starts a Lambda function without waiting for its answer; `tags` are labels;
+    `flow` names up to three flows whose rate and concurrency this job shares with the others that name them.
     """
 
     payload: Any = None
@@ -111,6 +112,7 @@ class JobFields:
     http: Http | None = None
     asynchronous: bool | None = None
     tags: Sequence[str] = ()
+    flow: Sequence[Flow] = ()
 
     def field_problems(self, prefix: str = "") -> list[FieldProblem]:
         """What is wrong with these fields, by their names behind a prefix."""
@@ -123,6 +125,7 @@ class JobFields:
             *duration_problems(f"{prefix}expires_after", self.expires_after),
             *flag_problems(f"{prefix}asynchronous", self.asynchronous),
             *list_problems(f"{prefix}tags", self.tags, str, "texts"),
+            *flow_problems(f"{prefix}flow", self.flow),
         ]
 
 
@@ -207,8 +210,23 @@ Submission = Submitted | Refused | Unanswered
 
 
 @dataclass(frozen=True, kw_only=True)
+class PastAttempt(Answer):
+    """An attempt that has failed. took: how long its target was called, where that is known."""
+
+    attempt: int
+    ended_at: datetime
+    error_class: str
+    error: str
+    took: Annotated[timedelta | None, Wire(read=parse_duration)] = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Job(Answer):
-    """A job and its latest attempt. A field is None if the scheduler does not know its value yet."""
+    """A job and its latest attempt. A field is None if the scheduler does not know its value yet.
+
+    attempts: the last ones that failed, the oldest first. job: what was submitted, of its headers only the names;
+    unknown of a job that was due soon, until its first attempt.
+    """
 
     id: str
     tenant: str
@@ -224,6 +242,8 @@ class Job(Answer):
     error: str | None = None
     moved_to: str | None = None
     updated_at: datetime | None = None
+    attempts: tuple[PastAttempt, ...] = ()
+    job: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,6 +271,7 @@ JOB_PARSERS: Parsers = {
     "timeout": parse_duration,
     "expires_after": parse_duration,
     "http": _parse_http,
+    "flow": parse_flows,
 }
 """How the fields of a job are read that are not taken as they are."""
 

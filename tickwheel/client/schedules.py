@@ -15,6 +15,7 @@ from tickwheel.client.fields import (
     Parsers,
     Reader,
     choice_problems,
+    count_problems,
     duration_problems,
     instant_problems,
     names_of,
@@ -114,12 +115,12 @@ class NewSchedule(JobFields):
             *duration_problems("jitter", self.jitter),
             *instant_problems("start", self.start),
             *instant_problems("end", self.end),
-            *_count_problems("max_runs", self.max_runs),
+            *count_problems("max_runs", self.max_runs),
             *choice_problems("misfire", self.misfire, Misfire),
             *duration_problems("max_lateness", self.max_lateness),
             *choice_problems("overlap", self.overlap, Overlap),
-            *_count_problems("pause_after_failures", self.pause_after_failures),
-            *_count_problems("history", self.history),
+            *count_problems("pause_after_failures", self.pause_after_failures),
+            *count_problems("history", self.history),
             *text_problems("job.target", self.target),
             *self.field_problems("job."),
         ]
@@ -164,11 +165,6 @@ class NewSchedule(JobFields):
         if self.poisson is not None and (isinstance(self.poisson, bool) or not isinstance(self.poisson, int | float)):
             problems.append(FieldProblem("poisson.per_day", "is a number", self.poisson))
         return problems
-
-
-def _count_problems(field: str, value: Any) -> list[FieldProblem]:
-    is_count = value is None or (isinstance(value, int) and not isinstance(value, bool))
-    return [] if is_count else [FieldProblem(field, "is a whole number", value)]
 
 
 def _parse_poisson(value: Any) -> Any:

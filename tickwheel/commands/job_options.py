@@ -7,8 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from tickwheel.client.fields import said
+from tickwheel.client.flows import Flow
 from tickwheel.commands.option_sets import OptionSet
-from tickwheel.commands.options import Header, duration, header_option, headers_of, read_json
+from tickwheel.commands.options import Header, duration, header_option, headers_of, option_of, read_json
+
+_flow = option_of(Flow.parse)
 
 
 @dataclass(kw_only=True)
@@ -81,6 +84,14 @@ class JobOptions(OptionSet):
         bool, typer.Option("--asynchronous", help="Invoke a Lambda function without waiting for its result.")
     ] = False
     tag: Annotated[list[str] | None, typer.Option(metavar="TAG", help="A label of the job. Repeatable.")] = None
+    flow: Annotated[
+        list[Flow] | None,
+        typer.Option(
+            parser=_flow,
+            metavar="FLOW",
+            help="A flow whose limits it shares: stripe, or stripe,rate=60/min,burst=10,concurrency=5. Repeatable.",
+        ),
+    ] = None
 
     def as_json(self) -> dict[str, Any]:
         """Its options, as the API takes them."""

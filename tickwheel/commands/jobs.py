@@ -1,5 +1,6 @@
 """The commands about a job that was submitted: what its owner changes, and what its target reports."""
 
+import json
 from datetime import datetime, timedelta
 from typing import Annotated
 
@@ -21,6 +22,13 @@ FenceOption = Annotated[int, typer.Option(min=1, help="The fence of the attempt.
 def get(job_id: IdArgument, *, api: Api) -> None:
     """Show a job."""
     api.print_fields(api.client.get(job_id))
+
+
+@commands.add("payload")
+def show_payload(job_id: IdArgument, *, api: Api) -> None:
+    """Show the payload of a job."""
+    payload = api.client.payload(job_id)
+    api.print({"id": job_id, "payload": payload}, json.dumps(payload, indent=2, ensure_ascii=False))
 
 
 @commands.add()

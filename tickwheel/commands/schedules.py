@@ -38,6 +38,9 @@ NoteOption = Annotated[str, typer.Option(help="The reason, shown with the schedu
 OverlapOption = Annotated[
     str | None, typer.Option(help=f"Overlap policy to use instead of the schedule's: {', '.join(get_args(Overlap))}.")
 ]
+IfVersionOption = Annotated[
+    int | None, typer.Option("--if-version", help="Only if the schedule has this version.", show_default=False)
+]
 KeyOption = Annotated[str | None, typer.Option(help="Idempotency key: the same key starts only one run.")]
 
 
@@ -48,6 +51,10 @@ def create(
     *,
     options: DefinitionOptions,
     file: Annotated[Path | None, typer.Option(help="Read the definition from this JSON file.")] = None,
+    create_only: Annotated[
+        bool, typer.Option("--create-only", help="Only if there is no schedule with this id.")
+    ] = False,
+    if_version: IfVersionOption = None,
     dry_run: DryRunOption = False,
     count: CountOption = 10,
     api: Api,
@@ -62,10 +69,14 @@ def create(
         schedule = NewSchedule.from_json({**definition, "id": schedule_id, "tenant": tenant})
     except InvalidSchedule as invalid:
         usage(str(invalid))
+    if create_only and if_version is not None:
+        usage("--create-only cannot be combined with --if-version: a new schedule has none")
+    calls = api.client.schedules
     if dry_run:
-        _show_difference(api.client.schedules.compare(schedule, count=count), api)
+        difference = calls.compare(schedule, count=count, create_only=create_only, if_version=if_version)
+        _show_difference(difference, api)
     else:
-        _show(api.client.schedules.put(schedule), api)
+        _show(calls.put(schedule, create_only=create_only, if_version=if_version), api)
 
 
 @group.add()
@@ -78,6 +89,7 @@ def update(
         list[str] | None,
         typer.Option("--unset", help="Remove a field, such as spread or job.payload. Repeatable."),
     ] = None,
+    if_version: IfVersionOption = None,
     dry_run: DryRunOption = False,
     count: CountOption = 10,
     api: Api,
@@ -86,10 +98,12 @@ def update(
     changes = patch_of(options.as_json(), unset_fields, example="--spread 5m")
     calls = api.client.schedules
     if dry_run:
-        difference = calls.compare_patch(schedule_id, tenant=tenant, changes=changes, count=count)
+        difference = calls.compare_patch(
+            schedule_id, tenant=tenant, changes=changes, count=count, if_version=if_version
+        )
         _show_difference(difference, api)
     else:
-        _show(calls.patch(schedule_id, tenant=tenant, changes=changes), api)
+        _show(calls.patch(schedule_id, tenant=tenant, changes=changes, if_version=if_version), api)
 
 
 @group.add("list")
@@ -106,15 +120,29 @@ def show(schedule_id: IdArgument, tenant: TenantOption, *, api: Api) -> None:
 
 
 @group.add()
-def pause(schedule_id: IdArgument, tenant: TenantOption, *, note: NoteOption = "", api: Api) -> None:
+def pause(
+    schedule_id: IdArgument,
+    tenant: TenantOption,
+    *,
+    note: NoteOption = "",
+    if_version: IfVersionOption = None,
+    api: Api,
+) -> None:
     """Pause a schedule."""
-    _show(api.client.schedules.pause(schedule_id, tenant=tenant, note=note), api)
+    _show(api.client.schedules.pause(schedule_id, tenant=tenant, note=note, if_version=if_version), api)
 
 
 @group.add()
-def resume(schedule_id: IdArgument, tenant: TenantOption, *, note: NoteOption = "", api: Api) -> None:
+def resume(
+    schedule_id: IdArgument,
+    tenant: TenantOption,
+    *,
+    note: NoteOption = "",
+    if_version: IfVersionOption = None,
+    api: Api,
+) -> None:
     """Resume a paused schedule, starting from now."""
-    _show(api.client.schedules.resume(schedule_id, tenant=tenant, note=note), api)
+    _show(api.client.schedules.resume(schedule_id, tenant=tenant, note=note, if_version=if_version), api)
 
 
 @group.add()
@@ -206,9 +234,9 @@ def preview(
 
 
 @group.add()
-def delete(schedule_id: IdArgument, tenant: TenantOption, *, api: Api) -> None:
+def delete(schedule_id: IdArgument, tenant: TenantOption, *, if_version: IfVersionOption = None, api: Api) -> None:
     """Delete a schedule."""
-    api.client.schedules.delete(schedule_id, tenant=tenant)
+    api.client.schedules.delete(schedule_id, tenant=tenant, if_version=if_version)
     deleted = {"id": schedule_id, "tenant": tenant, "status": "deleted"}
     api.print(deleted, f"deleted {schedule_id}")
 

@@ -27,7 +27,8 @@ class DynamoDBLedger(LedgerAttempts, LedgerControl):
 
     Rows {k, s: state, a: attempt, f: fence, o: owner, l: lease until, d: due, r: rescues, c: cancel requested,
     i: job id, h: fingerprint, z: result, e: error, j: record of a held attempt, m: moved to,
-    w: parked until, p: attempts spent before its replay, q: since when its replay counts age, u: updated, x: ttl};
+    w: parked until, b: the flow that it waits for, p: attempts spent before its replay, q: since when its replay counts age,
+    g: what was asked for, t: failed attempts, u: updated, x: ttl};
     instants in ms, the ttl in s. And {k, n, q, x} of an attempt without such a row: how often
     it was started anew, and got a fresh message.
     """
@@ -47,7 +48,9 @@ class DynamoDBLedger(LedgerAttempts, LedgerControl):
         is_new_or_mine = "attribute_not_exists(k) OR (s = :state AND o = :owner)"
         return self._put(item, condition=is_new_or_mine, state=target(Event.REGISTER), owner=owner)
 
-    def fail(self, letter: DeadLetter, job: Job, *, fence: int, owner: str, now: datetime) -> Applied | Refused:
+    def fail(
+        self, letter: DeadLetter, job: Job, *, fence: int, owner: str, now: datetime, tried: str = ""
+    ) -> Applied | Refused:
         """Four write units, for what fails for good."""
         return self._end_with_dead_letter(
             letter,
@@ -56,6 +59,7 @@ class DynamoDBLedger(LedgerAttempts, LedgerControl):
             state=target(Event.FAIL),
             owner=owner,
             now=now,
+            tried=tried,
             fence=fence,
             running=State.RUNNING,
         )
@@ -81,13 +85,16 @@ class DynamoDBLedger(LedgerAttempts, LedgerControl):
         items = self.table.get_many({"k": key} for key in dict.fromkeys(keys))
         return {item["k"]: read_row(item) for item in items}
 
-    def _end_with_dead_letter(self, letter: DeadLetter, job: Job, *, condition: str, **asked: Any) -> Applied | Refused:
+    def _end_with_dead_letter(
+        self, letter: DeadLetter, job: Job, *, condition: str, tried: str = "", **asked: Any
+    ) -> Applied | Refused:
         """In one transaction: a letter of a job that continued, or a job that failed without one, would be a lie."""
         update = self._request(
             job.key,
             condition=f"({condition}) OR (s = :state AND o = :owner)",
             # Under the id that its dead letter has: by both a replay knows that they belong together.
-            assignments="d = if_not_exists(d, :due), a = :attempt, e = :error, i = :id",
+            assignments="d = if_not_exists(d, :due), a = :attempt, e = :error, i = :id"
+            + (", t = :tried" if tried else ""),
             removals="j",
             due_at=letter.timer.due_at if letter.timer else job.scheduled_at,
             scheduled_at=job.scheduled_at,
@@ -95,6 +102,7 @@ class DynamoDBLedger(LedgerAttempts, LedgerControl):
             attempt=letter.attempt,
             error=letter.error[:RESULT_LIMIT],
             id=letter.job_id or str(job_id_of(job)),
+            **({"tried": tried} if tried else {}),
             **asked,
         )
         self.dead_letters.mark_hour(letter)

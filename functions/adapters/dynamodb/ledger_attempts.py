@@ -8,10 +8,12 @@ from typing import Any
 
 from functions.adapters.dynamodb.ledger_row import STARTS, read_row, ttl_of
 from functions.adapters.dynamodb.ledger_writes import LedgerWrites
+from functions.domain.far_ring.asked_record import encode_asked, room_for_attempts
 from functions.domain.far_ring.timer_record import encode_timer
-from functions.domain.jobs.claims import LedgerRow, deaths_of, is_own
+from functions.domain.jobs.claims import LedgerRow, deaths_of, is_own, taken_over
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import JobId, job_id_of
+from functions.domain.jobs.past_attempts import with_attempt
 from functions.domain.lifecycle import Event, State, target
 from functions.domain.targets.http_answers import RESULT_LIMIT
 from functions.ports.ledger import Applied, Claimed, Refused
@@ -52,8 +54,9 @@ class LedgerAttempts(LedgerWrites):
             lease_until=lease_until,
             now=now,
             condition=lease_is_over,
-            assignments="f = :next_fence, r = :rescues",
+            assignments="f = :next_fence, r = :rescues, t = :tried",
             removals="j",
+            tried=with_attempt(row.tried, taken_over(row), room=room_for_attempts(timer.job)),
             fence=row.fence,
             next_fence=row.fence + 1,
             rescues=deaths_of(row, attempt=timer.attempt),
@@ -78,7 +81,13 @@ class LedgerAttempts(LedgerWrites):
     def attempt(self, timer: Timer, event: Event, *, owner: str, now: datetime) -> Applied | Refused:
         """One write unit, and the only one of an at_most_once job."""
         return self._end_unstarted(
-            timer, event, assignments="a = :attempt", owner=owner, now=now, attempt=timer.attempt
+            timer,
+            event,
+            assignments="a = :attempt, g = :asked",
+            owner=owner,
+            now=now,
+            attempt=timer.attempt,
+            asked=encode_asked(timer.job),
         )
 
     def skip(self, timer: Timer, *, reason: str, owner: str, now: datetime) -> Applied | Refused:
@@ -88,7 +97,16 @@ class LedgerAttempts(LedgerWrites):
         )
 
     def settle(
-        self, timer: Timer, event: Event, *, fence: int, owner: str, now: datetime, result: str = "", error: str = ""
+        self,
+        timer: Timer,
+        event: Event,
+        *,
+        fence: int,
+        owner: str,
+        now: datetime,
+        result: str = "",
+        error: str = "",
+        tried: str = "",
     ) -> Applied | Refused:
         """One write unit. A zombie, whose attempt was rescued, is refused by the fence."""
         # Whoever ends a held attempt has a token of its own, and its fence.
@@ -99,7 +117,7 @@ class LedgerAttempts(LedgerWrites):
         return self._write(
             timer,
             condition=f"({running_under_my_fence}) OR ({mine})",
-            assignments="d = :due, z = :result, e = :error",
+            assignments="d = :due, z = :result, e = :error" + (", t = :tried" if tried else ""),
             removals="j",
             state=target(event),
             owner=owner,
@@ -108,6 +126,7 @@ class LedgerAttempts(LedgerWrites):
             running=State.RUNNING,
             result=result[:RESULT_LIMIT],
             error=error[:RESULT_LIMIT],
+            **_said(tried=tried),
         )
 
     def hold(self, timer: Timer, *, fence: int, owner: str, lease_until: datetime, now: datetime) -> Applied | Refused:
@@ -171,13 +190,13 @@ class LedgerAttempts(LedgerWrites):
             ttl=ttl_of(now=now, due_at=job_id.due_at),
         )
 
-    def park(self, timer: Timer, *, until: datetime, now: datetime) -> Applied | Refused:
+    def park(self, timer: Timer, *, until: datetime, now: datetime, flow: str = "") -> Applied | Refused:
         """One write unit, refused or not."""
         return self._apply(
             timer.job.key,
             update=(
                 "SET w = :until, u = :now, x = :ttl, s = if_not_exists(s, :scheduled), "
-                "d = if_not_exists(d, :due), i = if_not_exists(i, :id)"
+                "d = if_not_exists(d, :due), i = if_not_exists(i, :id)" + (", b = :flow" if flow else " REMOVE b")
             ),
             condition=(
                 "attribute_not_exists(k) OR (s = :retrying AND a < :attempt AND d <= :due) OR "
@@ -192,6 +211,7 @@ class LedgerAttempts(LedgerWrites):
             attempt=timer.attempt,
             due=timer.due_at,
             id=str(job_id_of(timer.job)),
+            **({"flow": flow} if flow else {}),
         )
 
     def _end_unstarted(self, timer: Timer, event: Event, *, assignments: str, **asked: Any) -> Applied | Refused:
@@ -213,7 +233,7 @@ class LedgerAttempts(LedgerWrites):
             timer.job.key,
             due_at=timer.due_at,
             scheduled_at=timer.job.scheduled_at,
-            assignments=f"d = :due, a = :attempt, l = :lease, i = :id, {assignments}",
+            assignments=f"d = :due, a = :attempt, l = :lease, i = :id, g = :asked, {assignments}",
             returns="ALL_NEW",
             state=target(Event.CLAIM),
             owner=owner,
@@ -221,6 +241,7 @@ class LedgerAttempts(LedgerWrites):
             attempt=timer.attempt,
             lease=lease_until,
             id=str(job_id_of(timer.job)),
+            asked=encode_asked(timer.job),
             **asked,
         )
         row = answer.row if isinstance(answer, Refused) else read_row(answer)
@@ -228,7 +249,12 @@ class LedgerAttempts(LedgerWrites):
             return answer
         assert row is not None
         # Its own row needs no second write: that would move the fence that its target was given.
-        return Claimed(row.fence, row.rescue_count, row.cancel_requested)
+        return Claimed(row.fence, row.rescue_count, row.cancel_requested, tried=row.tried)
+
+
+def _said(**texts: str) -> dict[str, Any]:
+    """Those values that there are."""
+    return {name: text for name, text in texts.items() if text}
 
 
 def _starts_key(timer: Timer) -> str:

@@ -42,10 +42,13 @@ def read_row(item: Item) -> LedgerRow:
         error=item.get("e", ""),
         updated_at=instant_of(item, "u"),
         parked_until=instant_of(item, "w"),
+        waits_for=item.get("b", ""),
         held=item.get("j", ""),
         moved_to=item.get("m", ""),
         spent=item.get("p", 0),
         counted_from=instant_of(item, "q"),
+        asked=item.get("g", ""),
+        tried=item.get("t", ""),
     )
 
 

@@ -71,8 +71,9 @@ def read_definition(item: Item) -> StoredSchedule:
             status=Status(item["s"]),
             created_at=from_ms(item["c"]),
             changed_at=from_ms(item["u"]),
+            requests=tuple(item["q"].split(" ")) if "q" in item else (),
         )
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise Undecodable(f"not a definition of a schedule: {error!r}") from error
 
 

@@ -38,7 +38,10 @@ TRIES_OF_SUMS = 24
 
 @dataclass
 class DynamoDBScheduleStore:
-    """Definitions {t: tenant, i: schedule id, v: version, s: status, d: definition, c: created, u: changed}.
+    """Definitions of schedules, and where they stand.
+
+    Definitions {t: tenant, i: schedule id, v: version, s: status, d: definition, c: created, u: changed,
+    q: the last conditional requests}.
 
     States {k, v: version, s: status, u: changed, n: note, q: cuts, p: position of the link, m: its nominal time,
     b: the fire before it, g: merged count, i: fires placed, r: when the alarm comes due, l: last fires, h, hs: holder and since,
@@ -247,6 +250,7 @@ class DynamoDBScheduleStore:
             "d": json.dumps(encode_stored(stored.schedule), separators=(",", ":"), ensure_ascii=False),
             "c": stored.created_at,
             "u": stored.changed_at,
+            **({"q": " ".join(stored.requests)} if stored.requests else {}),
         }
         return {"Put": self.definition_table.put_request(item)}
 

@@ -19,9 +19,11 @@ from functions.domain.far_ring.cursor import (
     decode_cursors,
     encode_cursors,
 )
+from functions.domain.far_ring.written_shards import WrittenShards
 from functions.domain.instants import SECOND
 from functions.domain.stage.conditions import Conditions, decode_conditions, encode_conditions
 from functions.domain.wheel import Wheel
+from functions.ports.clock import Clock
 from functions.ports.shards import ShardLease
 
 _AUDIT = "audit"
@@ -36,8 +38,8 @@ class DynamoDBShardStore:
 
     {k: shard, o: owner, e: epoch, n: sequence of its checkpoint, l: lease until (ms), c: cursors, t: when the tick began that
     recorded them (ms), r: position of the alarm that is handled next, after a tick that died}, {k: audit | schedules, b: position,
-    r, rs: the schedule that is being carried on, since (s)}, {k: wheel, b, w},
-    {k: conditions, b: record}.
+    r, rs: the schedule that is being carried on, since (s)},
+    {k: wheel, b: BUCKET (s), w: shards ever written, f, g, t: they have grown from f to g then (ms)}, {k: conditions, b: record}.
     """
 
     table: Table
@@ -138,18 +140,31 @@ class DynamoDBShardStore:
         """One write unit. Repeating it changes nothing."""
         return self._advance(_AUDIT, before=before, to=to)
 
-    def confirm(self, wheel: Wheel) -> None:
+    def confirm(self, wheel: Wheel, *, clock: Clock) -> None:
         """One read unit, and a write only when the stage is new or has grown."""
         row = self.table.get({"k": _WHEEL})
         while not self._is_confirmed(row, wheel):
             self._write(
                 _WHEEL,
-                update="SET b = :bucket, w = :shards",
-                condition="attribute_not_exists(k) OR (b = :bucket AND w < :shards)",
+                update="SET b = :bucket, w = :shards, f = :before, g = :shards, t = :now",
+                condition="attribute_not_exists(k) OR (b = :bucket AND w = :before)",
                 bucket=wheel.bucket // SECOND,
                 shards=wheel.write_shards,
+                before=row["w"] if row else 0,
+                # The answer to the read has shown how wrong this clock is.
+                now=clock.now() - clock.offset(),
             )
             row = self.table.get({"k": _WHEEL})
+
+    def written(self) -> WrittenShards | None:
+        """One read unit."""
+        row = self.table.get({"k": _WHEEL})
+        if not row:
+            return None
+        if row.get("g") != row["w"]:
+            # A release that does not record when has made the stage, or has let it grow.
+            return WrittenShards(row["w"])
+        return WrittenShards(row["w"], before=row["f"], grown_at=instant_of(row, "t"))
 
     def _is_confirmed(self, row: Item, wheel: Wheel) -> bool:
         if not row:

@@ -9,8 +9,10 @@ from datetime import timedelta
 from functions.domain import errors
 from functions.domain.jobs.job import Priority
 from functions.domain.jobs.submission import Submission
+from functions.domain.targets.flows import FlowId, FlowScope, NamedFlow
 from functions.ports.recorder import Journal
 from functions.ports.tenants import TenantPlans
+from functions.services.far_ring.flow_limits import KnownFlowLimits
 from functions.services.stage.conditions import KnownConditions
 from functions.services.tenants.submission_rates import SubmissionRates
 
@@ -28,6 +30,7 @@ class Admission:
     plans: TenantPlans
     submission_rates: SubmissionRates
     conditions: KnownConditions
+    flow_limits: KnownFlowLimits
     journal: Journal
 
     def check_open(self, tenant: str) -> None:
@@ -46,6 +49,22 @@ class Admission:
         """It takes something of this class in. Raises TenantClosed, PriorityNotAllowed."""
         self.check_open(tenant)
         self.check_priority(tenant, priority)
+
+    def check_flows(self, tenant: str, flows: Sequence[NamedFlow], *, field: str = "flow") -> None:
+        """Somebody has set limits for each of the stage's flows among these. Raises InvalidJob.
+
+        A tenant's own flow may be named before it has any. Half a read unit for a flow of the stage, once in a while; none
+        for others. field: in which they were named.
+        """
+        for place, named in enumerate(flows):
+            is_of_stage = named.scope is FlowScope.STAGE
+            if is_of_stage and self.flow_limits.of(FlowId(named.owner_of(tenant), named.key)) is None:
+                raise errors.InvalidJob(
+                    f"names a flow of the stage that has no limits: an operator sets them with PUT /v1/flows/{named.key}, "
+                    "and they are known everywhere within a minute",
+                    field=f"{field}.{place}.key",
+                    value=named.key,
+                )
 
     def check_shed(self, priority: Priority) -> None:
         """The stage takes jobs of this class in. Raises Shed."""

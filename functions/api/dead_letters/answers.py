@@ -14,7 +14,6 @@ from functions.api.http.problems import problem_of
 from functions.domain.dead_letters.dead_letter_id import DeadLetterId
 from functions.domain.instants import format_instant
 from functions.domain.jobs.description import describe_job
-from functions.domain.jobs.job import Delivery
 from functions.domain.lifecycle import State
 from functions.ports import dead_letters
 
@@ -36,23 +35,6 @@ class DeadLetterEntry(TypedDict):
     tags: NotRequired[list[str]]
 
 
-class DescribedJob(TypedDict):
-    """The job as it was submitted, without its payload and the values of its headers."""
-
-    target: str
-    scheduled_at: shapes.Instant
-    delivery: Annotated[str, shapes.one_of(Delivery)]
-    retry: dict[str, Any]
-    timeout: shapes.Duration
-    priority: NotRequired[str]
-    precision: NotRequired[str]
-    expires_at: NotRequired[shapes.Instant]
-    http: NotRequired[dict[str, Any]]
-    asynchronous: NotRequired[bool]
-    tags: NotRequired[list[str]]
-    occurrence: NotRequired[dict[str, Any]]
-
-
 class DeadLetter(DeadLetterEntry):
     """A dead letter with all its fields."""
 
@@ -61,7 +43,7 @@ class DeadLetter(DeadLetterEntry):
     is_payload_gone: NotRequired[Literal[True]]
     due_at: NotRequired[shapes.Instant]
     """When the last attempt was due."""
-    job: NotRequired[DescribedJob]
+    job: NotRequired[shapes.DescribedJob]
     raw: NotRequired[str]
     """The beginning of a message body that Tickwheel did not write."""
 
@@ -171,7 +153,7 @@ def inspected_body(inspected: Inspected) -> DeadLetter:
     if inspected.is_payload_gone:
         body["is_payload_gone"] = True
     body["due_at"] = format_instant(letter.timer.due_at)
-    body["job"] = cast("DescribedJob", describe_job(letter.timer.job))
+    body["job"] = cast("shapes.DescribedJob", describe_job(letter.timer.job))
     return body
 
 

@@ -60,11 +60,15 @@ def in_dead_letter_id(request: Request) -> Iterable[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a route asks of its caller: to act for each tenant that is named. is_open: nothing; for_operators: that he is one."""
+    """What a route asks of its caller: to act for each tenant that is named. is_open: nothing; for_operators: that he is one.
+
+    is_stages_without: without a tenant it is about the whole stage, and for operators.
+    """
 
     sources: tuple[TenantSource, ...] = ()
     is_open: bool = False
     for_operators: bool = False
+    is_stages_without: bool = False
 
     def tenants_of(self, request: Request) -> list[str]:
         """The tenants that a request names, in order: whatever could be the id of one."""
@@ -75,6 +79,7 @@ class Access:
 OPEN = Access(is_open=True)
 OPERATORS = Access(for_operators=True)
 QUERY = Access((in_query,))
+QUERY_OR_STAGE = Access((in_query,), is_stages_without=True)
 BODY = Access((in_query, in_body))
 JOB = Access((in_job_id, in_query, in_body))
 DEAD_LETTER = Access((in_dead_letter_id, in_query, in_body))

@@ -38,11 +38,12 @@ class AccessCheck:
         caller = request.identity(tenant_claim=self.tenant_claim)
         if route.access.is_open or is_operator(caller, self.operators):
             return
-        if route.access.for_operators:
+        tenants = route.access.tenants_of(request)
+        if route.access.for_operators or (route.access.is_stages_without and not tenants):
             raise Forbidden(
                 caller.shown, remedy="ask one, or sign as the role that the stage's output OperatorRoleArn names"
             )
-        for tenant in route.access.tenants_of(request):
+        for tenant in tenants:
             self._check_tenant(caller, tenant)
 
     def _check_not_deleted(self, tenant: str) -> None:

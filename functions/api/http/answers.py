@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from aws_lambda_powertools.event_handler import Response
@@ -15,9 +16,11 @@ from functions.api.http.problems import CONTENT_TYPE, RETRY_AFTER
 Body = TypeVar("Body", bound=Mapping[str, Any])
 
 
-def answer(status: HTTPStatus, body: Mapping[str, Any]) -> Response[str]:
+def answer(
+    status: HTTPStatus, body: Mapping[str, Any], *, headers: Mapping[str, str] = MappingProxyType({})
+) -> Response[str]:
     """A JSON answer."""
-    return Response(status_code=status, content_type="application/json", body=json.dumps(body))
+    return Response(status_code=status, content_type="application/json", body=json.dumps(body), headers={**headers})
 
 
 def problem_answer(problem: shapes.Problem) -> Response[str]:

@@ -9,12 +9,14 @@ from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from functions.api.http import requests
+from functions.api.http.flow_body import FlowBody
 from functions.domain.errors import InvalidJob
 from functions.domain.far_ring.timer_record import PAYLOAD_LIMIT
 from functions.domain.instants import MILLISECOND
 from functions.domain.jobs.job import MAX_TAGS, Delivery, Precision, Priority, check_tags
 from functions.domain.jobs.retry import MAX_AGE, MAX_ATTEMPTS, MAX_BACKOFF, MIN_BACKOFF, RetryPolicy, Strategy
 from functions.domain.schedules.defaults import REQUESTED
+from functions.domain.targets.flows import MAX_FLOWS, NamedFlow, check_flows
 from functions.domain.targets.kinds import Kind
 from functions.domain.targets.options import MAX_HEADERS, STATUS_CODES, Method, TargetOptions
 from functions.domain.targets.targets import check_asynchronous, check_target, parse_target
@@ -121,6 +123,14 @@ class CallBody(requests.StrictModel):
         Field(max_length=MAX_TAGS, description="Labels of the job, chosen by its tenant."),
         requests.obeying(check_tags),
     ] = ()
+    flow: Annotated[
+        tuple[FlowBody, ...],
+        Field(
+            max_length=MAX_FLOWS,
+            description="The flows whose rate and concurrency this job shares with all other jobs that name them.",
+        ),
+        requests.obeying(lambda flows: check_flows(_named(flows))),
+    ] = ()
 
     @field_validator("target")
     @classmethod
@@ -179,7 +189,8 @@ class CallBody(requests.StrictModel):
         """What a job and the job of a schedule have of it in the domain, by name: all but the payload."""
         same = self.by_name("target", "delivery", "precision", "timeout", "expires_after", "tags")
         priority = Priority[self.priority.upper()]
-        return {**same, "priority": priority, "retry": self.retry.policy(), "options": self.options()}
+        flows = _named(self.flow)
+        return {**same, "priority": priority, "retry": self.retry.policy(), "options": self.options(), "flows": flows}
 
     def options(self) -> TargetOptions:
         """The options of the domain. What has no order has one there: the same call again must be equal to the first."""
@@ -190,3 +201,7 @@ class CallBody(requests.StrictModel):
             retry_codes=tuple(sorted(set(self.http.retry_on))),
             is_async=self.asynchronous,
         )
+
+
+def _named(flows: tuple[FlowBody, ...]) -> tuple[NamedFlow, ...]:
+    return tuple(flow.named() for flow in flows)

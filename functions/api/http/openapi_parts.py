@@ -36,8 +36,13 @@ def _path_item(route: Route) -> dict[str, Any]:
 
 
 def _operation_of(route: Route, schemas: Mapping[str, Any]) -> dict[str, Any]:
+    described_headers = {
+        header["name"]: {name: value for name, value in header.items() if name != "name"}
+        for header in route.answer_headers
+    }
+    headers = {"headers": described_headers} if described_headers else {}
     answers = {
-        str(status): {"description": model, "content": content_of("application/json", model, schemas)}
+        str(status): {"description": model, **headers, "content": content_of("application/json", model, schemas)}
         if model
         else {"description": "A JSON object."}
         for status, model in route.answers.items()

@@ -14,8 +14,10 @@ _PROBLEMS: dict[HTTPStatus, dict[type[Exception], tuple[str, str]]] = {
         errors.InvalidJobId: ("not_a_job_id", "This is not a job id"),
         errors.InvalidDeadLetterId: ("not_a_dead_letter_id", "This is not the id of a dead letter"),
         errors.JobNotFound: ("job_not_found", "There is no such job"),
+        errors.NotKept: ("not_kept", "This part of the job is not kept"),
         errors.ScheduleNotFound: ("schedule_not_found", "There is no such schedule"),
         errors.DeadLetterNotFound: ("dead_letter_not_found", "There is no such dead letter"),
+        errors.FlowNotFound: ("flow_not_found", "There is no such flow"),
         errors.OperationNotFound: ("operation_not_found", "There is no such operation"),
     },
     HTTPStatus.CONFLICT: {
@@ -39,6 +41,10 @@ _PROBLEMS: dict[HTTPStatus, dict[type[Exception], tuple[str, str]]] = {
         errors.NotHeld: ("not_held", "The attempt is not held"),
         errors.NotChangeable: ("not_changeable", "The job cannot be changed"),
         errors.TooLate: ("too_late", "The job may be on its way"),
+    },
+    HTTPStatus.PRECONDITION_FAILED: {
+        errors.ScheduleExists: ("schedule_exists", "There is such a schedule already"),
+        errors.ScheduleChanged: ("schedule_changed", "The schedule has changed since"),
     },
     HTTPStatus.UNPROCESSABLE_ENTITY: {
         ValidationError: ("invalid_job", "The job is refused"),

@@ -93,12 +93,12 @@ def problem(status: HTTPStatus, code: str, title: str, **members: Unpack[shapes.
 def _members_of(error: Exception) -> shapes.ProblemMembers:
     """What a program needs to know of an error beside its code."""
     match error:
-        case errors.KeyReused():
-            return {"id": error.first_id}
-        case errors.Moved():
-            return {"id": error.moved_to}
+        case errors.KeyReused(first_id=known_id) | errors.Moved(moved_to=known_id):
+            return {"id": known_id}
         case errors.AlreadySettled() | errors.StaleFence():
             return {"state": error.state}
+        case errors.ScheduleExists() | errors.ScheduleChanged():
+            return {} if error.version is None else {"version": error.version}
         case errors.FiresExceeded():
             per_minute, added = round(error.per_minute, 2), round(error.added, 2)
             return {"fires_per_minute": per_minute, "added": added, "limit": error.limit}

@@ -14,7 +14,7 @@ from math import ceil, isfinite
 from functions.api.http.reading import Request
 from functions.api.http.route import Route
 from functions.domain.errors import InvalidInput, ReadRateExceeded
-from functions.domain.tenants.gcra import interval_of, tolerance_of
+from functions.domain.gcra import interval_of, tolerance_of
 from functions.domain.tenants.plan import BURST_SECONDS
 from functions.ports.clock import Clock
 from functions.ports.recorder import Journal

@@ -31,7 +31,7 @@ TRACEPARENT: Mapping[str, Any] = {
     "description": "The trace that the jobs belong to, in the format of W3C Trace Context. An invalid value is ignored.",
     "schema": TEXT,
 }
-"""Headers, as OpenAPI describes a parameter."""
+"""Headers, as OpenAPI describes a parameter; those of answers, too."""
 
 _VARIABLE = re.compile(r"{(\w+)}")
 _VERB = re.compile(r".+}:([\w-]+)")
@@ -47,7 +47,7 @@ class Route:
 
     path: as OpenAPI writes it; a verb follows the colon: `/v1/schedules/{id}:pause`. resource: what an id of the path is of, in
     a sentence. variables: of the path, as OpenAPI describes parameters. answers: by status, the names of the schemas of its bodies,
-    `One | Other`; empty for a body without a schema. body: a model, or the name of a schema. reads: what it takes from the
+    `One | Other`; empty for a body without a schema. answer_headers: of those. body: a model, or the name of a schema. reads: what it takes from the
     rate of its caller; None: one for a GET, else none. dry_run_reads: the same of a request with `dry_run`.
     refuses: the errors that it may be refused with beside those that follow from what it reads, and of whom.
     judges_each: each of many things in its body is answered by itself.
@@ -66,6 +66,7 @@ class Route:
     body_type: str = JSON
     is_body_required: bool = True
     headers: tuple[Mapping[str, Any], ...] = ()
+    answer_headers: tuple[Mapping[str, Any], ...] = ()
     reads: int | None = None
     dry_run_reads: int = 0
     judges_each: bool = False
@@ -109,6 +110,7 @@ class Declaration(TypedDict, total=False):
     body_type: str
     is_body_required: bool
     headers: tuple[Mapping[str, Any], ...]
+    answer_headers: tuple[Mapping[str, Any], ...]
     reads: int
     dry_run_reads: int
     judges_each: bool

@@ -10,7 +10,7 @@ from pydantic import Field, WithJsonSchema
 from typing_extensions import TypedDict
 
 from functions.api.http.problem_table import TABLE
-from functions.domain.jobs.job import Priority
+from functions.domain.jobs.job import Delivery, Priority
 from functions.domain.lifecycle import UNTRACKED, State
 
 
@@ -43,6 +43,25 @@ OTHER_CODES = {"no_such_route", "unavailable", "out_of_time", "answer_too_large"
 """The codes of problems that no error is answered as."""
 
 
+class DescribedJob(TypedDict):
+    """The job as it was submitted, without its payload and the values of its headers."""
+
+    target: str
+    scheduled_at: Instant
+    delivery: Annotated[str, one_of(Delivery)]
+    retry: dict[str, Any]
+    timeout: Duration
+    priority: NotRequired[str]
+    precision: NotRequired[str]
+    expires_at: NotRequired[Instant]
+    http: NotRequired[dict[str, Any]]
+    asynchronous: NotRequired[bool]
+    tags: NotRequired[list[str]]
+    submitted_at: NotRequired[Instant]
+    """When the API accepted the job. Absent for runs of schedules."""
+    occurrence: NotRequired[dict[str, Any]]
+
+
 class FieldProblem(TypedDict):
     """Why a field was rejected."""
 
@@ -60,6 +79,8 @@ class ProblemMembers(TypedDict, total=False):
     id: str
     """The id of the job or operation that was first created with the idempotency key, or the current id of a moved job."""
     state: JobState
+    version: int
+    """The current version of the schedule that was to be new, or to have another version."""
     retry_after: int
     """The number of seconds after which to repeat the request."""
     count: int

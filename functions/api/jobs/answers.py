@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, NotRequired, cast
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -14,8 +14,10 @@ from functions.api.jobs import submit
 from functions.api.jobs.bodies import BATCH_LIMIT
 from functions.api.jobs.find import JobInWheel
 from functions.domain.explanation import facts
-from functions.domain.instants import format_instant
+from functions.domain.instants import format_duration, format_instant
+from functions.domain.jobs import job, past_attempts
 from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.description import describe_job
 from functions.domain.jobs.job import Delivery
 from functions.domain.jobs.job_id import JobId
 from functions.domain.lifecycle import UNTRACKED, State
@@ -35,8 +37,20 @@ class Accepted(TypedDict):
     """Whether the idempotency key had been used before. If so, this is the job that was first submitted with it."""
 
 
+class PastAttempt(TypedDict):
+    """An attempt that has failed."""
+
+    attempt: shapes.Count
+    ended_at: shapes.Instant
+    error_class: Annotated[str, Field(examples=["http_503", "timeout", "worker_died"])]
+    error: str
+    """The beginning of the error. `error` of the job has more of the last one."""
+    took: NotRequired[shapes.Duration]
+    """How long the target was called, where that is known."""
+
+
 class Job(TypedDict):
-    """A job and its latest attempt."""
+    """A job, what it was submitted with, and its attempts."""
 
     id: shapes.JobId
     tenant: shapes.TenantId
@@ -53,6 +67,18 @@ class Job(TypedDict):
     moved_to: NotRequired[str]
     """The next id of a job that was moved too often to be followed."""
     updated_at: NotRequired[shapes.Instant]
+    attempts: NotRequired[list[PastAttempt]]
+    """The last attempts that failed, the oldest first: as many as fit into the row of the job."""
+    job: NotRequired[shapes.DescribedJob]
+    """Absent while it is not known: of a job that was due soon, until its first attempt."""
+
+
+class JobPayload(TypedDict):
+    """The payload of a job."""
+
+    id: shapes.JobId
+    payload: Any
+    """The payload as its target receives it; `null` if the job has none."""
 
 
 class Cancelled(TypedDict):
@@ -193,8 +219,8 @@ def accepted_body(accepted: submit.Accepted) -> Accepted:
     }
 
 
-def found_body(found: JobInWheel) -> Job:
-    """What is known of a job. What is not known is left out."""
+def found_body(found: JobInWheel, asked: job.Job | None = None) -> Job:
+    """What is known of a job. What is not known is left out. asked: what was asked for."""
     row = found.row
     body: Job = {
         "id": str(found.job_id),
@@ -210,11 +236,31 @@ def found_body(found: JobInWheel) -> Job:
         "error": row.error,
         "moved_to": row.moved_to,
         "updated_at": format_instant(row.updated_at) if row.updated_at else "",
+        "attempts": [_past_body(past) for past in past_attempts.read_attempts(row.tried)],
     }
     body = without_empty(Job, body)
+    if asked is not None:
+        body["job"] = cast("shapes.DescribedJob", describe_job(asked))
     # A handler may well answer 0 or false.
     if row.result:
         body["result"] = _result_of(row.result)
+    return body
+
+
+def payload_body(found: JobInWheel, payload: str | None) -> JobPayload:
+    """The payload of a job, as JSON; None for none."""
+    return {"id": str(found.job_id), "payload": json.loads(payload or "null")}
+
+
+def _past_body(past: past_attempts.PastAttempt) -> PastAttempt:
+    body: PastAttempt = {
+        "attempt": past.attempt,
+        "ended_at": format_instant(past.ended_at),
+        "error_class": past.error_class,
+        "error": past.error,
+    }
+    if past.took is not None:
+        body["took"] = format_duration(past.took)
     return body
 
 

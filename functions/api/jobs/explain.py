@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from functions.api.jobs.find import Finder, JobInWheel
@@ -20,6 +20,7 @@ from functions.domain.lifecycle import State
 from functions.domain.schedules.firing import next_fire
 from functions.domain.schedules.state import ScheduleState
 from functions.domain.targets.breaker import guarded_destination
+from functions.domain.targets.flows import parse_flow_id
 from functions.domain.tenants.backlog import Backlog
 from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
@@ -28,6 +29,7 @@ from functions.ports.shards import ShardStore
 from functions.ports.targets import BreakerStore
 from functions.ports.tenants import TenantPlans
 from functions.ports.timers import TimerStore
+from functions.services.far_ring.flow_reader import FlowReader
 
 _OPEN = (State.SCHEDULED, State.RETRYING)
 
@@ -44,6 +46,7 @@ class Explainer:
     breakers: BreakerStore
     shards: ShardStore
     plans: TenantPlans
+    flow_reader: FlowReader
     backlogs: Callable[[str], Backlog | None] = lambda _: None
 
     def explain(self, job_id: JobId) -> tuple[JobInWheel, Explanation]:
@@ -70,6 +73,9 @@ class Explainer:
             behind=behind,
             backlog=self.backlogs(found.job_id.tenant) if behind is not None else None,
         )
+        if is_open and facts.waits_for_flow:
+            wait = self.flow_reader.wait_of(found.job_id, parse_flow_id(facts.waits_for_flow))
+            facts = replace(facts, flow_wait=wait)
         return found, explain(facts)
 
     def _behind(self, place: JobId, timer: Timer) -> ClassCursor | None:

@@ -134,7 +134,7 @@ class OutcomeReports:
     def _claim_of(self, row: LedgerRow) -> Claim:
         """The attempt as this request ends it: with the worker's token it would take another's write for its own."""
         assert row.lease_until is not None  # a running row has one
-        return Claim(owner=self.token(), fence=row.fence, lease_until=row.lease_until)
+        return Claim(owner=self.token(), fence=row.fence, lease_until=row.lease_until, tried=row.tried)
 
     def _note(self, action: ActionName, job_id: JobId, before: State, after: State, *, fence: int, caller: str) -> None:
         self.audit.note(

@@ -6,10 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from typing import Any
 
 from aws_lambda_powertools.event_handler import Response
-from pydantic import ValidationError
 
 from functions.api.admission.admission import TOO_MUCH, Admission
 from functions.api.http.access import BODY, JOB
@@ -19,6 +17,8 @@ from functions.api.http.reading import Request
 from functions.api.http.requests import Rules
 from functions.api.http.route import KEY, MERGE_PATCH, TEXT, TRACEPARENT, Routes
 from functions.api.jobs import answers
+from functions.api.jobs.asked import AskedFor
+from functions.api.jobs.batch_intake import AskedJob, BatchIntake
 from functions.api.jobs.bodies import BatchBody, JobBody
 from functions.api.jobs.explain import Explainer
 from functions.api.jobs.find import Finder
@@ -28,11 +28,10 @@ from functions.api.jobs.report_outcome import TARGET_FAILED, OutcomeReports
 from functions.api.jobs.requests import CompleteBody, FailBody, HeartbeatBody, patched
 from functions.api.jobs.submit import Accepted
 from functions.domain import errors
-from functions.domain.jobs.job import Job, check_new_tenant
+from functions.domain.jobs.job import Job
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.jobs.submission import Submission
 from functions.domain.lifecycle import State
-from functions.domain.trace import Trace
 from functions.ports.recorder import Journal
 from functions.ports.targets import Failed
 from functions.services.jobs.canceller import Canceller
@@ -58,8 +57,10 @@ class JobServices:
     """What the routes of jobs work with. known: which ids Tickwheel gave. rules: of this moment."""
 
     admission: Admission
+    batch: BatchIntake
     intake: Intake
     finder: Finder
+    asked_for: AskedFor
     known: KnownIds
     canceller: Canceller
     outcome_reports: OutcomeReports
@@ -81,12 +82,8 @@ class JobServices:
 def submit_job(services: JobServices, request: Request) -> Response[str]:
     """Submit a job."""
     key = request.key(refused_as=errors.InvalidJob)
-    rules = services.rules()
-    if key is not None:
-        rules = rules.model_copy(update={"has_key": True})
-    submission = _read(request.body, rules, key=key, trace=request.trace)
-    _admit(services, submission)
-    outcome = services.intake.submit([submission])[0]
+    asked = AskedJob(body=request.body, key=key, trace=request.trace)
+    (outcome,) = services.intake.submit([services.batch.read(asked, services.rules())])
     if isinstance(outcome, errors.TickwheelError):
         raise outcome
     return answer(HTTPStatus.ACCEPTED, answers.accepted_body(outcome))
@@ -105,28 +102,24 @@ def submit_jobs(services: JobServices, request: Request) -> Response[str]:
     """Submit up to 500 jobs."""
     if request.has_key:
         raise errors.InvalidInput("a batch takes no Idempotency-Key header: give each of its jobs an idempotency_key")
-    rules, trace = services.rules(), request.trace
-    batch = BatchBody.model_validate(request.body)
-    results: list[answers.Result | None] = []
-    submissions: list[Submission] = []
-    for job in batch.jobs:
-        try:
-            submission = _read(job, rules, key=None, trace=trace)
-            _admit(services, submission)
-        except (ValidationError, errors.TickwheelError) as error:
-            results.append(_result(services, error))
-        else:
-            submissions.append(submission)
-            results.append(None)
-    outcomes = iter(services.intake.submit(submissions))
-    judged = [result or _result(services, next(outcomes)) for result in results]
+    body, trace = BatchBody.model_validate(request.body), request.trace
+    outcomes = services.batch.take([AskedJob(body=job, trace=trace) for job in body.jobs], services.rules())
+    judged = [_result(services, outcome) for outcome in outcomes]
     return answer(HTTPStatus.OK, answers.results_body(judged))
 
 
 @routes.route("GET /v1/jobs/{id}", access=JOB, answers={200: "Job"})
 def get_job(services: JobServices, _: Request, job_id: str) -> Response[str]:
-    """Get a job."""
-    return answer(HTTPStatus.OK, answers.found_body(services.finder.find(parse_job_id(job_id))))
+    """Get a job: what it was submitted with, its state and its attempts."""
+    found = services.finder.find(parse_job_id(job_id))
+    return answer(HTTPStatus.OK, answers.found_body(found, services.asked_for.job_of(found)))
+
+
+@routes.route("GET /v1/jobs/{id}/payload", access=JOB, refuses=(errors.NotKept,), answers={200: "JobPayload"}, reads=2)
+def get_job_payload(services: JobServices, _: Request, job_id: str) -> Response[str]:
+    """Get the payload of a job."""
+    found = services.finder.find(parse_job_id(job_id))
+    return answer(HTTPStatus.OK, answers.payload_body(found, services.asked_for.payload_of(found)))
 
 
 @routes.route("DELETE /v1/jobs/{id}", access=JOB, refuses=_OF_CANCELS, answers={200: "Cancelled", 202: "Cancelled"})
@@ -158,6 +151,8 @@ def change_job(services: JobServices, request: Request, job_id: str) -> Response
         # What it has, it may keep.
         if edited.priority is not job.priority:
             services.admission.check_priority(job.tenant, edited.priority)
+        if edited.flows != job.flows:
+            services.admission.check_flows(job.tenant, edited.flows)
         return edited
 
     services.admission.take_one(parsed.tenant)
@@ -214,18 +209,6 @@ def fail_job(services: JobServices, request: Request, job_id: str) -> Response[s
     failure = Failed(body.error, TARGET_FAILED, is_permanent=body.permanent, retry_after=body.wait)
     state = services.outcome_reports.fail(parsed, fence=body.fence, failure=failure, caller=request.caller)
     return answer(HTTPStatus.OK, answers.ended_body(parsed, state))
-
-
-def _read(job: Any, rules: Rules, *, key: str | None, trace: Trace | None) -> Submission:
-    """A job as its tenant asks for it. Raises ValidationError, InvalidJob."""
-    body = JobBody.model_validate(job, context=rules)
-    check_new_tenant(body.tenant)
-    return body.submission(now=rules.now, idempotency_key=key, trace=trace)
-
-
-def _admit(services: JobServices, submission: Submission) -> None:
-    services.admission.check(submission.tenant, submission.priority)
-    services.admission.check_shed(submission.priority)
 
 
 def _result(services: JobServices, outcome: Accepted | Exception) -> answers.Result:

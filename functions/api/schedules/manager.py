@@ -9,6 +9,7 @@ from typing import Any
 
 from functions.api.admission.gate import Gate
 from functions.api.schedules import standing
+from functions.api.schedules.asked_change import Asked
 from functions.api.schedules.asked_fires import AskedFires
 from functions.api.schedules.audit import changed, described
 from functions.api.schedules.backfill import Backfill, Bookmark, extra_job, parse_bookmark, range_of
@@ -21,6 +22,7 @@ from functions.domain.jobs.job import Payload
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.occurrence import identity_of
 from functions.domain.jobs.overlap import Overlap
+from functions.domain.schedules.change_condition import ALWAYS, ChangeCondition
 from functions.domain.schedules.changes import activated, stopped, with_a_fire, with_counted_rule
 from functions.domain.schedules.fire_rates import begins_anew, share_of
 from functions.domain.schedules.firing import check_fires
@@ -62,10 +64,12 @@ class ScheduleManager:
     audit: AuditTrail
     limits: Callable[[str], LoadLimits] = lambda _: NO_LIMITS
 
-    def put(self, schedule: Schedule, *, caller: str = "") -> tuple[standing.Standing, bool]:
+    def put(
+        self, schedule: Schedule, *, condition: ChangeCondition = ALWAYS, caller: str = ""
+    ) -> tuple[standing.Standing, bool]:
         """Create or replace a schedule; whether it is new. The same definition again changes nothing.
 
-        Raises InvalidSchedule, ScheduleBusy, what the gate does; NotPlaced when it is stored, but its first fire could not be placed yet:
+        Raises InvalidSchedule, ScheduleBusy, what the condition and the gate do; NotPlaced when it is stored, but its first fire could not be placed yet:
         putting it again is safe.
         """
         created = False
@@ -78,11 +82,19 @@ class ScheduleManager:
             return self._put_in_place(schedule, stored, state, now)
 
         schedule = self._with_stored_payload(schedule)
-        put = self._revived(*self._apply(ActionName.SCHEDULE_PUT, schedule.uid, rule, catches_up=True, caller=caller))
-        return put, created
+        asked = Asked(action=ActionName.SCHEDULE_PUT, caller=caller, condition=condition, is_whole=True)
+        put = self._revived(*self._apply(asked, schedule.uid, rule, catches_up=True))
+        # A request that creates only has created it, where it comes so far: this time, or the first time.
+        return put, created or condition.is_new
 
     def patch(
-        self, tenant: str, schedule_id: str, edit: Callable[[Schedule], Schedule], *, caller: str = ""
+        self,
+        tenant: str,
+        schedule_id: str,
+        edit: Callable[[Schedule], Schedule],
+        *,
+        condition: ChangeCondition = ALWAYS,
+        caller: str = "",
     ) -> standing.Standing:
         """Change what `edit` changes of the definition as it stands. Raises ScheduleNotFound, and as `put`."""
 
@@ -91,13 +103,14 @@ class ScheduleManager:
             edited = self._with_stored_payload(edit(stored.schedule))
             return None if edited == stored.schedule else self._put_in_place(edited, stored, state, now)
 
-        key = f"{tenant}#{schedule_id}"
-        return self._revived(*self._apply(ActionName.SCHEDULE_PATCH, key, rule, catches_up=True, caller=caller))
+        asked = Asked(action=ActionName.SCHEDULE_PATCH, caller=caller, condition=condition)
+        return self._revived(*self._apply(asked, f"{tenant}#{schedule_id}", rule, catches_up=True))
 
-    def compare(self, schedule: Schedule, *, count: int) -> standing.Difference:
+    def compare(self, schedule: Schedule, *, count: int, condition: ChangeCondition = ALWAYS) -> standing.Difference:
         """What putting a schedule would change about its next fires, those of a paused one once it is resumed."""
         now = self.clock.now()
         stored, state = self.schedules.get(schedule.uid)
+        condition.check(schedule.tenant, schedule.schedule_id, stored.version if stored else None)
         schedule = with_counted_rule(schedule, stored.schedule if stored else None)
         check_new(schedule, before=stored.schedule if stored else None)
         budget = Budget(STEPS_OF_A_REQUEST)
@@ -113,7 +126,9 @@ class ScheduleManager:
             before=before, after=standing.previews_of(schedule, future.link, count=count, budget=budget)
         )
 
-    def pause(self, tenant: str, schedule_id: str, *, note: str, caller: str = "") -> standing.Standing:
+    def pause(
+        self, tenant: str, schedule_id: str, *, note: str, condition: ChangeCondition = ALWAYS, caller: str = ""
+    ) -> standing.Standing:
         """Stop it until it is resumed: nothing fires, and what is missed meanwhile is not caught up."""
 
         def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
@@ -123,10 +138,12 @@ class ScheduleManager:
             after = stopped(Status.PAUSED, before=stored.schedule, state=state, now=now, note=note)
             return self._counted(stored.schedule, after, stored=stored, state=state)
 
-        key = f"{tenant}#{schedule_id}"
-        return self._standing(*self._apply(ActionName.SCHEDULE_PAUSE, key, rule, caller=caller))
+        asked = Asked(action=ActionName.SCHEDULE_PAUSE, caller=caller, condition=condition)
+        return self._standing(*self._apply(asked, f"{tenant}#{schedule_id}", rule))
 
-    def resume(self, tenant: str, schedule_id: str, *, note: str, caller: str = "") -> standing.Standing:
+    def resume(
+        self, tenant: str, schedule_id: str, *, note: str, condition: ChangeCondition = ALWAYS, caller: str = ""
+    ) -> standing.Standing:
         """Continue from now. Raises ScheduleNotFound, InvalidSchedule when it would never fire again."""
 
         def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
@@ -138,10 +155,10 @@ class ScheduleManager:
             after = activated(schedule, before=stored.schedule, state=state, now=now, note=note)
             return self._counted(schedule, with_a_fire(schedule, after), stored=stored, state=state)
 
-        key = f"{tenant}#{schedule_id}"
-        return self._revived(*self._apply(ActionName.SCHEDULE_RESUME, key, rule, caller=caller))
+        asked = Asked(action=ActionName.SCHEDULE_RESUME, caller=caller, condition=condition)
+        return self._revived(*self._apply(asked, f"{tenant}#{schedule_id}", rule))
 
-    def delete(self, tenant: str, schedule_id: str, *, caller: str = "") -> None:
+    def delete(self, tenant: str, schedule_id: str, *, condition: ChangeCondition = ALWAYS, caller: str = "") -> None:
         """Remove it: nothing fires any more. Raises ScheduleNotFound when there is none, and never was."""
 
         def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
@@ -151,7 +168,8 @@ class ScheduleManager:
             after = stopped(Status.DELETED, before=stored.schedule, state=state, now=now)
             return self._counted(stored.schedule, after, stored=stored, state=state)
 
-        self._apply(ActionName.SCHEDULE_DELETE, f"{tenant}#{schedule_id}", rule, caller=caller)
+        asked = Asked(action=ActionName.SCHEDULE_DELETE, caller=caller, condition=condition, is_whole=True)
+        self._apply(asked, f"{tenant}#{schedule_id}", rule)
 
     def get(self, tenant: str, schedule_id: str) -> standing.Standing:
         """The schedule with its last runs. Raises ScheduleNotFound."""
@@ -280,12 +298,11 @@ class ScheduleManager:
         """The schedule. Raises ScheduleNotFound."""
         return standing.existing(*self.schedules.get(f"{tenant}#{schedule_id}"), tenant, schedule_id)
 
-    def _apply(
-        self, action: ActionName, key: str, rule: Edit, *, catches_up: bool = False, caller: str
-    ) -> ScheduleAndState:
+    def _apply(self, asked: Asked, key: str, rule: Edit, *, catches_up: bool = False) -> ScheduleAndState:
         """Change a schedule, with a line for the audit trail also where nothing is to change: its first one may be lost.
 
-        catches_up: what is due is placed before. Raises what the gate does, where it begins to fire, or begins anew.
+        catches_up: what is due is placed before. Raises what its condition does, and what the gate does, where it begins to fire,
+        or begins anew.
         """
         before: dict[str, Any] | None = None
         is_let_in = False
@@ -294,7 +311,9 @@ class ScheduleManager:
             nonlocal before, is_let_in
             # The last one that is looked at is the one that the change holds for.
             before = described(stored, state)
-            change = rule(stored, state, now)
+            if asked.is_repeated(stored):
+                return None
+            change = asked.checked(key, rule(stored, state, now), stored)
             defined = stored.schedule if stored is not None else None
             # Once, however often it is looked at again.
             if (
@@ -308,7 +327,8 @@ class ScheduleManager:
 
         caught_up = CaughtUpChanger(changer=self.changer, materialiser=self.materialiser)
         stored, state = (caught_up if catches_up else self.changer).change(key, let_in)
-        self.audit.note(changed(action, key, caller=caller, before=before, after=described(stored, state)))
+        after = described(stored, state)
+        self.audit.note(changed(asked.action, key, caller=asked.caller, before=before, after=after))
         return stored, state
 
     def _put_in_place(

@@ -17,6 +17,7 @@ from functions.api.http.requests import Rules
 from functions.api.http.route import KEY, MERGE_PATCH, Routes
 from functions.api.schedules import answers, requests
 from functions.api.schedules.bodies import ScheduleBody, read_schedule
+from functions.api.schedules.conditions import ETAG, IF_MATCH, IF_NONE_MATCH, condition_of, tag_of
 from functions.api.schedules.fire_counts import FireCountsBody, count_given, count_stored, start_of
 from functions.api.schedules.manager import ScheduleManager
 from functions.api.schedules.patch import names_payload, patched
@@ -40,6 +41,7 @@ _OF_DEFINITIONS = (
     errors.TooCostly,
     errors.SchedulesExceeded,
 )
+_OF_VERSIONS = (errors.ScheduleChanged, errors.ScheduleExists)
 _OF_RUNS = (errors.InvalidSchedule, errors.InvalidJob, errors.ScheduleNotFound, *TOO_MUCH, errors.NotPlaced)
 
 
@@ -87,19 +89,23 @@ def count_fires(services: ScheduleServices, request: Request) -> Response[str]:
     access=BODY,
     query=requests.ChangeQuery,
     body=ScheduleBody,
-    refuses=_OF_DEFINITIONS,
+    headers=(IF_NONE_MATCH, IF_MATCH, KEY),
+    refuses=(*_OF_DEFINITIONS, *_OF_VERSIONS),
     answers={200: "Schedule | Difference", 201: "Schedule"},
+    answer_headers=(ETAG,),
     dry_run_reads=_A_PREVIEW,
 )
 def put_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
     """Create or replace a schedule. With `dry_run`, report the difference and change nothing."""
-    query = request.query_as(requests.ChangeQuery)
+    query, condition = request.query_as(requests.ChangeQuery), condition_of(request, token=services.token)
     body = read_schedule(request.body, services.rules())
     schedule = check_new_schedule(body.schedule(query.tenant, schedule_id))
     if query.dry_run:
-        return answer(HTTPStatus.OK, answers.difference_body(services.manager.compare(schedule, count=query.count)))
+        difference = services.manager.compare(schedule, count=query.count, condition=condition)
+        return answer(HTTPStatus.OK, answers.difference_body(difference))
     services.admission.check(schedule.tenant, schedule.job.priority)
-    standing, is_new = services.manager.put(schedule, caller=request.caller)
+    services.admission.check_flows(schedule.tenant, schedule.job.flows, field="job.flow")
+    standing, is_new = services.manager.put(schedule, condition=condition, caller=request.caller)
     return _answer(services, standing, HTTPStatus.CREATED if is_new else HTTPStatus.OK)
 
 
@@ -109,13 +115,16 @@ def put_schedule(services: ScheduleServices, request: Request, schedule_id: str)
     query=requests.ChangeQuery,
     body="SchedulePatch",
     body_type=MERGE_PATCH,
-    refuses=(errors.ScheduleNotFound, *_OF_DEFINITIONS),
+    headers=(IF_MATCH, KEY),
+    refuses=(errors.ScheduleNotFound, *_OF_DEFINITIONS, errors.ScheduleChanged),
     answers={200: "Schedule | Difference"},
+    answer_headers=(ETAG,),
     dry_run_reads=_A_PREVIEW,
 )
 def patch_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
     """Update a schedule. With `dry_run`, report the difference and change nothing."""
     query, patch = request.query_as(requests.ChangeQuery), request.body
+    condition = condition_of(request, token=services.token)
     rules, schedule_id = services.rules(), check_schedule_id(schedule_id)
 
     def edit(current: Schedule) -> Schedule:
@@ -124,13 +133,17 @@ def patch_schedule(services: ScheduleServices, request: Request, schedule_id: st
         # What it has, it may keep.
         if edited.job.priority is not current.job.priority:
             services.admission.check_priority(query.tenant, edited.job.priority)
+        if edited.job.flows != current.job.flows:
+            services.admission.check_flows(query.tenant, edited.job.flows, field="job.flow")
         return edited
 
     if query.dry_run:
         edited = edit(services.manager.get(query.tenant, schedule_id).stored.schedule)
-        return answer(HTTPStatus.OK, answers.difference_body(services.manager.compare(edited, count=query.count)))
+        difference = services.manager.compare(edited, count=query.count, condition=condition)
+        return answer(HTTPStatus.OK, answers.difference_body(difference))
     services.admission.check_open(query.tenant)
-    return _answer(services, services.manager.patch(query.tenant, schedule_id, edit, caller=request.caller))
+    found = services.manager.patch(query.tenant, schedule_id, edit, condition=condition, caller=request.caller)
+    return _answer(services, found)
 
 
 @routes.route(
@@ -139,6 +152,7 @@ def patch_schedule(services: ScheduleServices, request: Request, schedule_id: st
     query=requests.TenantQuery,
     refuses=(errors.InvalidSchedule, errors.ScheduleNotFound),
     answers={200: "Schedule"},
+    answer_headers=(ETAG,),
 )
 def get_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
     """Get a schedule."""
@@ -150,13 +164,15 @@ def get_schedule(services: ScheduleServices, request: Request, schedule_id: str)
     "DELETE /v1/schedules/{id}",
     access=BODY,
     query=requests.TenantQuery,
-    refuses=(errors.InvalidSchedule, errors.ScheduleNotFound, errors.ScheduleBusy),
+    headers=(IF_MATCH, KEY),
+    refuses=(errors.InvalidSchedule, errors.ScheduleNotFound, errors.ScheduleBusy, errors.ScheduleChanged),
     answers={200: "Deleted"},
 )
 def delete_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
     """Delete a schedule."""
     tenant, schedule_id = request.query_as(requests.TenantQuery).tenant, check_schedule_id(schedule_id)
-    services.manager.delete(tenant, schedule_id, caller=request.caller)
+    condition = condition_of(request, token=services.token)
+    services.manager.delete(tenant, schedule_id, condition=condition, caller=request.caller)
     return answer(HTTPStatus.OK, answers.deleted_body(tenant, schedule_id))
 
 
@@ -182,14 +198,18 @@ def preview_schedule(services: ScheduleServices, request: Request, schedule_id: 
     query=requests.TenantQuery,
     body=requests.PauseBody,
     is_body_required=False,
-    refuses=(errors.InvalidSchedule, errors.ScheduleNotFound, errors.ScheduleBusy),
+    headers=(IF_MATCH, KEY),
+    refuses=(errors.InvalidSchedule, errors.ScheduleNotFound, errors.ScheduleBusy, errors.ScheduleChanged),
     answers={200: "Schedule"},
+    answer_headers=(ETAG,),
 )
 def pause_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
     """Pause a schedule."""
     tenant, schedule_id = request.query_as(requests.TenantQuery).tenant, check_schedule_id(schedule_id)
     body = request.optional_body_as(requests.PauseBody)
-    return _answer(services, services.manager.pause(tenant, schedule_id, note=body.note, caller=request.caller))
+    condition = condition_of(request, token=services.token)
+    found = services.manager.pause(tenant, schedule_id, note=body.note, condition=condition, caller=request.caller)
+    return _answer(services, found)
 
 
 @routes.route(
@@ -198,15 +218,19 @@ def pause_schedule(services: ScheduleServices, request: Request, schedule_id: st
     query=requests.TenantQuery,
     body=requests.ResumeBody,
     is_body_required=False,
-    refuses=(*_OF_CHANGES, errors.TooCostly, errors.ScheduleNotFound),
+    headers=(IF_MATCH, KEY),
+    refuses=(*_OF_CHANGES, errors.TooCostly, errors.ScheduleNotFound, errors.ScheduleChanged),
     answers={200: "Schedule"},
+    answer_headers=(ETAG,),
 )
 def resume_schedule(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
     """Resume a paused schedule, starting from now."""
     tenant, schedule_id = request.query_as(requests.TenantQuery).tenant, check_schedule_id(schedule_id)
     body = request.optional_body_as(requests.ResumeBody)
     services.admission.check_open(tenant)
-    return _answer(services, services.manager.resume(tenant, schedule_id, note=body.note, caller=request.caller))
+    condition = condition_of(request, token=services.token)
+    found = services.manager.resume(tenant, schedule_id, note=body.note, condition=condition, caller=request.caller)
+    return _answer(services, found)
 
 
 @routes.route(
@@ -253,7 +277,8 @@ def backfill_schedule(services: ScheduleServices, request: Request, schedule_id:
 
 def _answer(services: ScheduleServices, standing: Standing, status: HTTPStatus = HTTPStatus.OK) -> Response[str]:
     stored_payload = services.manager.stored_payload(standing.stored.schedule)
-    return answer(status, answers.schedule_body(standing, now=services.rules().now, stored_payload=stored_payload))
+    body = answers.schedule_body(standing, now=services.rules().now, stored_payload=stored_payload)
+    return answer(status, body, headers={"ETag": tag_of(body["version"])})
 
 
 def _token(services: ScheduleServices, request: Request) -> str:

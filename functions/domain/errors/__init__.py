@@ -14,8 +14,10 @@ TickwheelError
 │   └── NewerVersion        it was, but by a newer one
 ├── KeyReused               an idempotency key belongs to another job or operation
 ├── JobNotFound             nobody was given that id, or no trace of its job is left
+├── NotKept                 a part of a job is not kept, or not any more
 ├── ScheduleNotFound        a tenant has no such schedule
 ├── DeadLetterNotFound          there is no such dead letter (any more)
+├── FlowNotFound            a flow has no limits, and nothing has used it of late
 ├── OperationNotFound       a tenant has no such operation (any more)
 ├── TooManyOperations       a tenant has as many open operations as it may have
 ├── NotReplayable           a dead letter holds nothing that could be run again
@@ -24,6 +26,8 @@ TickwheelError
 ├── Busy                    rows kept changing while they were being changed
 │   ├── JobBusy             those of a job
 │   └── ScheduleBusy        those of a schedule, or of its tenant's schedules together
+├── ScheduleExists          a schedule was to be new, and is there
+├── ScheduleChanged         a schedule is not as somebody has seen it who changes it
 ├── ScheduleBehind          a schedule still catches up on what it missed
 ├── AlreadySettled          the job came to its end before it could be cancelled or changed
 ├── Moved                   the job continues under another id
@@ -55,6 +59,7 @@ from functions.domain.errors.general import Busy, InvalidInput, NewerVersion, Ti
 from functions.domain.errors.jobs import (
     AlreadySettled,
     DeadLetterNotFound,
+    FlowNotFound,
     InvalidDeadLetterId,
     InvalidJob,
     InvalidJobId,
@@ -65,6 +70,7 @@ from functions.domain.errors.jobs import (
     Moved,
     NotChangeable,
     NotHeld,
+    NotKept,
     NotReplayable,
     OperationNotFound,
     PayloadGone,
@@ -72,7 +78,15 @@ from functions.domain.errors.jobs import (
     TooLate,
     TooManyOperations,
 )
-from functions.domain.errors.schedules import InvalidSchedule, ScheduleBehind, ScheduleBusy, ScheduleNotFound, TooCostly
+from functions.domain.errors.schedules import (
+    InvalidSchedule,
+    ScheduleBehind,
+    ScheduleBusy,
+    ScheduleChanged,
+    ScheduleExists,
+    ScheduleNotFound,
+    TooCostly,
+)
 from functions.domain.errors.stage import (
     ClockSkewed,
     Forbidden,

@@ -40,6 +40,15 @@ class JobNotFound(TickwheelError):
         super().__init__(f"there is no job {job_id}")
 
 
+class NotKept(TickwheelError):
+    """A part of a job is not kept, or not any more. what: which part, in a word."""
+
+    def __init__(self, job_id: str, *, what: str) -> None:
+        super().__init__(
+            f"the {what} of job {job_id} is not kept: it has not been claimed yet, it has ended, or was too large for its row"
+        )
+
+
 class JobBusy(Busy):
     """A job kept changing while it was being changed. job_id: its id, or the key of its rows."""
 
@@ -142,6 +151,16 @@ class JobNotFailed(TickwheelError):
             f"under the name of dead letter {letter_id} there is a job that is {state}: it was submitted again since. Wait for "
             "its end, or cancel it, and then until its ledger row expires, after 22 days; or submit the job under another "
             "idempotency key and purge the letter"
+        )
+
+
+class FlowNotFound(TickwheelError):
+    """A flow has no limits, and nothing has used it of late. tenant: None for one of the stage."""
+
+    def __init__(self, key: str, *, tenant: str | None) -> None:
+        whose = f"tenant {tenant}" if tenant is not None else "the stage"
+        super().__init__(
+            f"{whose} has no flow {key} that has limits or was used of late: look at the list of its flows"
         )
 
 

@@ -44,6 +44,35 @@ class ScheduleNotFound(TickwheelError):
         super().__init__(f"tenant {tenant} has no schedule {schedule_id}")
 
 
+class ScheduleExists(TickwheelError):
+    """A schedule was to be created only if there is none of its id, and there is one. version: the one it has."""
+
+    def __init__(self, tenant: str, schedule_id: str, *, version: int) -> None:
+        super().__init__(
+            f"tenant {tenant} has schedule {schedule_id} already, in version {version}: get it, and choose another id or change "
+            f'it, with If-Match: "{version}" where nobody else\'s change may be lost'
+        )
+        self.version = version
+
+
+class ScheduleChanged(TickwheelError):
+    """A schedule is not as somebody has seen it who changes it: nothing was written. version: the one it has, None where it is gone.
+
+    seen: the versions that it was to have, none for any.
+    """
+
+    def __init__(self, tenant: str, schedule_id: str, *, seen: Sequence[int], version: int | None) -> None:
+        wanted = " or ".join(map(str, seen))
+        if version is None:
+            text = f"tenant {tenant} has no schedule {schedule_id}: put it without If-Match to create it"
+        elif wanted:
+            text = f"schedule {schedule_id} has version {version}, not {wanted}: get it, and change it again"
+        else:
+            text = f'schedule {schedule_id} has version {version}, which no strong entity tag of If-Match names: send If-Match: "{version}"'
+        super().__init__(text)
+        self.version = version
+
+
 class ScheduleBusy(Busy):
     """A schedule kept changing while it was being changed, or so many of its tenant did that no turn came."""
 

@@ -10,11 +10,13 @@ from functions.domain.explanation.facts import Explanation, Facts, Reason
 from functions.domain.far_ring.cursor import ClassCursor
 from functions.domain.instants import DAY, SECOND, format_instant, from_seconds
 from functions.domain.jobs.claims import LedgerRow, after_lease
+from functions.domain.jobs.description import limits_body
 from functions.domain.jobs.job import Delivery
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.jobs.occurrence import fire_of
 from functions.domain.lifecycle import State
 from functions.domain.schedules.state import Status
+from functions.domain.targets.flows import FlowId, parse_flow_id
 from functions.domain.tenants.backlog import Backlog
 from functions.domain.tenants.plan import TenantPlan
 
@@ -229,6 +231,8 @@ def _explain_pause(facts: Facts) -> Explanation:
 
 
 def _explain_parking(facts: Facts, until: datetime) -> Explanation:
+    if facts.waits_for_flow:
+        return _explain_flow(facts, parse_flow_id(facts.waits_for_flow))
     limit = facts.plan.max_concurrency if facts.plan is not None else inf
     if facts.breaker_until is not None and facts.breaker_until > facts.now:
         return Explanation(
@@ -251,6 +255,29 @@ def _explain_parking(facts: Facts, until: datetime) -> Explanation:
         at=until,
         detail=f"{back}: the breaker of its destination was open, or its tenant paused{or_else}.",
         remedy="Nothing but its time, if that has passed.",
+    )
+
+
+def _explain_flow(facts: Facts, flow: FlowId) -> Explanation:
+    wait = facts.flow_wait
+    whose = f"flow {flow.key} of " + ("the stage" if flow.tenant is None else f"tenant {flow.tenant}")
+    if wait is None:
+        return Explanation(
+            reason=Reason.IN_READY_QUEUE,
+            at=facts.due_at,
+            detail=f"It has had its turn in {whose}, and is on its way to a worker.",
+            remedy="Nothing but its time: within seconds, if workers are free.",
+        )
+    limits = limits_body(wait.limits)
+    said = ", ".join(f"{name} {value}" for name, value in limits.items()) or "no limits any more"
+    behind = f"behind {wait.before} others of its tenant" if wait.before else "as the first of its tenant"
+    others = " and in the turns of other tenants" if flow.tenant is None else ""
+    when = f", and starts at {_instant_text(wait.starts_at)} or later" if wait.starts_at is not None else ""
+    return Explanation(
+        reason=Reason.WAITING_FOR_FLOW,
+        at=wait.starts_at,
+        detail=f"It waits for {whose} ({said}), {behind}{others}{when}.",
+        remedy=f"Its turn; or a higher rate or concurrency: set the limits of flow {flow.key}.",
     )
 
 

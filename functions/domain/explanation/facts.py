@@ -11,6 +11,7 @@ from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import JobId
 from functions.domain.schedules.state import ScheduleState
+from functions.domain.targets.flows import FlowWait
 from functions.domain.tenants.backlog import Backlog
 from functions.domain.tenants.plan import TenantPlan
 from functions.domain.wheel import Wheel
@@ -31,6 +32,8 @@ class Reason(StrEnum):
     RETRYING = "retrying"
     PARKED = "parked"
     """It was put back before its claim, as a rule because the breaker of its destination is open."""
+    WAITING_FOR_FLOW = "waiting_for_flow"
+    """It waits in the room of a flow that it names."""
     TENANT_PAUSED = "tenant_paused"
     """Nothing of its tenant is promoted or called."""
     AT_CONCURRENCY_CAP = "at_concurrency_cap"
@@ -73,7 +76,7 @@ class Facts:
     breaker_until: until when the breaker of its destination keeps jobs away, None for a closed or unknown one.
     is_breaker_closed: it was looked up. plan: of its tenant, where that is known.
     behind: how far its class has been scanned, where that has not come to its far row although its bucket is open.
-    backlog: of its tenant, where that has a cap and it is known.
+    backlog: of its tenant, where that has a cap and it is known. flow_wait: how it waits in the room of a flow, where it does.
     """
 
     job_id: JobId
@@ -88,6 +91,7 @@ class Facts:
     plan: TenantPlan | None = None
     behind: ClassCursor | None = None
     backlog: Backlog | None = None
+    flow_wait: FlowWait | None = None
 
     @property
     def due_at(self) -> datetime:
@@ -105,6 +109,11 @@ class Facts:
         noted = self.row.parked_until if self.row else None
         until = max((instant for instant in (noted, self.breaker_until) if instant), default=None)
         return until if self.is_due and until is not None and until > self.now else None
+
+    @property
+    def waits_for_flow(self) -> str:
+        """The flow in whose room it was put, if its claim has not followed yet; empty for none."""
+        return self.row.waits_for if self.row is not None and self.parked_until is not None else ""
 
     @property
     def is_kept_by_a_pause(self) -> bool:

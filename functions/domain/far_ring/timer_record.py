@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from functions.domain.errors import InvalidInput, NewerVersion, Undecodable
+from functions.domain.far_ring.run_terms import read_run_terms, write_run_terms
 from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.instants import MILLISECOND, from_ms, to_ms
 from functions.domain.jobs.job import Job, Payload, Precision, Priority, Timer
@@ -23,6 +24,7 @@ from functions.domain.jobs.stored_codes import DELIVERIES, OVERLAPS, STRATEGIES
 from functions.domain.schedules.defaults import STORED
 from functions.domain.schedules.schedule import check_schedule_id
 from functions.domain.schedules.state import Link
+from functions.domain.targets.flows import read_flow, write_flow
 from functions.domain.targets.options import Method, TargetOptions
 from functions.domain.trace import Trace, parse_traceparent
 
@@ -59,7 +61,7 @@ def encode_timer(timer: Timer) -> str:
         record["m"] = DELIVERIES.code_of(job.delivery)
     if job.precision is Precision.EXACT:
         record["q"] = 1
-    record |= _write_terms(job)
+    record |= _write_terms(job) | write_run_terms(job)
     if timer.attempt != 1:
         record["a"] = timer.attempt
         record["k"] = timer.backoff // MILLISECOND
@@ -71,6 +73,8 @@ def encode_timer(timer: Timer) -> str:
         record["y"] = 1
     if timer.not_before is not None and timer.not_before > timer.due_at:
         record["w"] = to_ms(timer.not_before)
+    if timer.turns:
+        record["G"] = sorted(timer.turns)
     record |= _payload_of(job.payload)
     # SQS refuses the two non-characters; inside a JSON text they can only stand in a string, where an escape is the same.
     text = json.dumps(record, separators=(",", ":"), ensure_ascii=False)
@@ -197,6 +201,7 @@ _UNREADABLE = (
 
 def _read_record(record: dict[str, Any], *, tenant: str) -> Timer:
     due_at = _instant(record["d"])
+    scheduled_at = _instant(record["s"]) if "s" in record else due_at
     retry = STORED.retry
     if "r" in record:
         strategy, attempts, base, cap, *max_age = record["r"]
@@ -214,7 +219,7 @@ def _read_record(record: dict[str, Any], *, tenant: str) -> Timer:
         shard=_whole(record["h"]),
         target=_written(record["g"]),
         payload=Payload(text=_text(record, "p"), packed=_text(record, "z"), pointer=_text(record, "u")),
-        scheduled_at=_instant(record["s"]) if "s" in record else due_at,
+        scheduled_at=scheduled_at,
         priority=Priority(record["c"]) if "c" in record else STORED.priority,
         delivery=DELIVERIES.member_of(record["m"]) if "m" in record else STORED.delivery,
         precision=Precision.EXACT if record.get("q") else STORED.precision,
@@ -225,6 +230,8 @@ def _read_record(record: dict[str, Any], *, tenant: str) -> Timer:
         options=_read_options(record["x"]) if "x" in record else _STORED_OPTIONS,
         tags=tuple(record.get("l", ())),
         trace=_read_trace(record["t"]) if "t" in record else None,
+        flows=tuple(read_flow(flow) for flow in record.get("F", ())),
+        **read_run_terms(record, scheduled_at=scheduled_at),
     )
     spent, counted_from = record.get("f", (0, None))
     return Timer(
@@ -237,6 +244,7 @@ def _read_record(record: dict[str, Any], *, tenant: str) -> Timer:
         is_granted=not record.get("y"),
         not_before=_instant(record["w"]) if "w" in record else None,
         counted_on=_instant(record["v"]) if "v" in record else None,
+        turns=frozenset(map(_whole, record.get("G", ()))),
     )
 
 
@@ -264,6 +272,8 @@ def _write_terms(job: Job) -> dict[str, Any]:
         record["l"] = job.tags
     if job.trace is not None:
         record["t"] = str(job.trace)
+    if job.flows:
+        record["F"] = [write_flow(flow) for flow in job.flows]
     return record
 
 

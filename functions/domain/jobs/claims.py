@@ -11,7 +11,9 @@ from datetime import datetime, timedelta
 
 from functions.domain.instants import DAY, MILLISECOND, to_ms
 from functions.domain.jobs.job import Timer
+from functions.domain.jobs.past_attempts import PastAttempt
 from functions.domain.lifecycle import TERMINAL, Event, State, sources
+from functions.domain.targets.error_classes import SILENT, WORKER_DIED
 
 MAX_RESCUES = 3
 """How often an attempt is rescued. When its worker dies once more it is a dead letter: it is not run again."""
@@ -55,8 +57,9 @@ class LedgerRow:
     fence: grows with every claim; the target may refuse a smaller one. owner: token of the last writer.
     lease_until: until when the attempt belongs to its worker. job_id: the id that the first submission answered with.
     fingerprint: of the job that was registered with an idempotency key. parked_until: until when an attempt was put back
-    into the wheel before its claim. held: the record of the running attempt, where its target answered 202.
+    into the wheel before its claim. waits_for: the flow in whose room it is, instead. held: the record of the running attempt, where its target answered 202.
     moved_to: the id under which it continues. spent, counted_from: what its last replay has given its timer.
+    asked: the record of what was asked for, as far as there is room; tried: its failed attempts, see `past_attempts`.
     """
 
     state: State
@@ -77,6 +80,9 @@ class LedgerRow:
     moved_to: str = ""
     spent: int = 0
     counted_from: datetime | None = None
+    waits_for: str = ""
+    asked: str = ""
+    tried: str = ""
 
     @property
     def is_settled(self) -> bool:
@@ -184,6 +190,17 @@ def is_own(row: LedgerRow | None, *, attempt: int, owner: str) -> bool:
 def deaths_of(row: LedgerRow, *, attempt: int) -> int:
     """How many workers of this attempt have died, when it is taken from one more: those of another do not count."""
     return row.rescue_count + 1 if row.attempt == attempt else 0
+
+
+def taken_over(row: LedgerRow) -> PastAttempt:
+    """The attempt that a row says is running, as one that has failed: its lease was over."""
+    assert row.lease_until is not None  # a running row has one
+    return PastAttempt(
+        attempt=row.attempt,
+        ended_at=row.lease_until,
+        error_class=SILENT if row.held else WORKER_DIED,
+        error="no heartbeat came in time" if row.held else "its worker died",
+    )
 
 
 def overdue_attempt(row: LedgerRow | None, *, now: datetime) -> int | None:

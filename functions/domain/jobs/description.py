@@ -8,6 +8,7 @@ from functions.domain.instants import format_duration, format_instant
 from functions.domain.jobs.job import Job, Precision
 from functions.domain.jobs.occurrence import Occurrence
 from functions.domain.jobs.retry import RetryPolicy
+from functions.domain.targets.flows import FlowLimits, FlowScope, NamedFlow
 from functions.domain.targets.options import USUAL, TargetOptions
 
 
@@ -20,6 +21,8 @@ def describe_job(job: Job) -> dict[str, Any]:
         "http": (_http_body(job.options), {}),
         "asynchronous": (job.options.is_async, False),
         "tags": (list(job.tags), []),
+        "flow": ([flow_body(flow) for flow in job.flows], []),
+        "submitted_at": (format_instant(job.submitted_at) if job.submitted_at else None, None),
         "occurrence": (_occurrence_body(job.occurrence) if job.occurrence else None, None),
     }
     return {
@@ -41,6 +44,22 @@ def retry_body(retry: RetryPolicy) -> dict[str, Any]:
         "cap": format_duration(retry.cap),
         **({"max_age": format_duration(retry.max_age)} if retry.max_age is not None else {}),
     }
+
+
+def flow_body(flow: NamedFlow) -> dict[str, Any]:
+    """A flow as a job names it."""
+    scope = {} if flow.scope is FlowScope.TENANT else {"scope": flow.scope.value}
+    return {"key": flow.key, **scope, **(limits_body(flow.limits) if flow.limits is not None else {})}
+
+
+def limits_body(limits: FlowLimits) -> dict[str, Any]:
+    """The limits of a flow, those that are set: a burst that follows from the rate is not."""
+    body = {
+        "rate": str(limits.rate) if limits.rate is not None else None,
+        "burst": limits.burst or None,
+        "concurrency": limits.concurrency,
+    }
+    return {name: value for name, value in body.items() if value is not None}
 
 
 def _http_body(options: TargetOptions) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from functions.domain.errors import InvalidJob
 from functions.domain.instants import require_aware, to_ms
 from functions.domain.jobs.occurrence import Occurrence
 from functions.domain.jobs.retry import MAX_BACKOFF, RetryPolicy
+from functions.domain.targets.flows import NamedFlow, check_flows
 from functions.domain.targets.options import USUAL, TargetOptions
 from functions.domain.trace import Trace
 
@@ -69,7 +70,9 @@ class Job:
     bucket, shard: where its first timer belongs; with tenant, priority and scheduled_at they make the job id.
     scheduled_at: the instant that was asked for, whatever the attempt. timeout: of one attempt.
     expires_at: from then on it settles as expired instead of running. occurrence: which fire of a schedule it is.
-    options: how the target is called. tags: what its tenant finds it by, in order. trace: that its submission brought.
+    options: how the target is called. tags: what its tenant finds it by, in order. flows: what bounds its calls together with
+    those of other jobs. trace: that its submission brought.
+    submitted_at: when the API took it in, where that is known: of no fire, and of no job of an older release.
     """
 
     tenant: str
@@ -89,10 +92,13 @@ class Job:
     options: TargetOptions = USUAL
     tags: tuple[str, ...] = ()
     trace: Trace | None = None
+    flows: tuple[NamedFlow, ...] = ()
+    submitted_at: datetime | None = None
 
     def __post_init__(self) -> None:
         check_tenant(self.tenant)
         check_tags(self.tags)
+        check_flows(self.flows)
         if not IDENTITY.fullmatch(self.identity):
             raise InvalidJob(f"identity must match {IDENTITY.pattern}", field="identity", value=self.identity)
         require_aware(self.scheduled_at)
@@ -117,7 +123,8 @@ class Timer:
     after a replay. is_granted: False of a watchdog that is due when the policy grants no attempt any more. not_before:
     it waits in the wheel until then, though it may be due: for a cap of its tenant, a pause, a class that is full, or
     because nobody had asked for it before.
-    counted_on: when it counts as due among those that wait, where a pause has moved counted_from since.
+    counted_on: when it counts as due among those that wait, where a pause has moved counted_from since. turns: the places
+    of those of its flows in whose room it has had its turn.
     """
 
     job: Job
@@ -129,6 +136,7 @@ class Timer:
     is_granted: bool = True
     not_before: datetime | None = None
     counted_on: datetime | None = None
+    turns: frozenset[int] = frozenset()
 
     @classmethod
     def first_of(cls, job: Job, *, asked_at: datetime | None = None) -> Timer:
@@ -173,11 +181,11 @@ class Timer:
         due_at = max(failed_at + wait, self.due_at)
         if retry.max_age is not None and self.age_at(due_at) > retry.max_age:
             return None
-        return replace(self, due_at=due_at, attempt=self.attempt + 1, backoff=gap)
+        return replace(self, due_at=due_at, attempt=self.attempt + 1, backoff=gap, turns=frozenset())
 
     def watchdog(self, *, due_at: datetime) -> Timer:
         """The timer that ends a held attempt at the end of its lease: the next attempt, granted or not."""
-        return replace(self, attempt=self.attempt + 1).watching(due_at=due_at)
+        return replace(self, attempt=self.attempt + 1, turns=frozenset()).watching(due_at=due_at)
 
     def watching(self, *, due_at: datetime) -> Timer:
         """A watchdog that looks then. One that is not granted only ends what has fallen silent."""
@@ -192,7 +200,13 @@ class Timer:
     def revived(self, *, attempt: int, due_at: datetime) -> Timer:
         """An attempt that the policy has granted already, made anew from another of the same job."""
         return replace(
-            self, due_at=due_at, attempt=attempt, backoff=self.job.retry.base, is_granted=True, not_before=None
+            self,
+            due_at=due_at,
+            attempt=attempt,
+            backoff=self.job.retry.base,
+            is_granted=True,
+            not_before=None,
+            turns=frozenset(),
         )
 
     def replayed(self, *, due_at: datetime) -> Timer:
@@ -201,12 +215,22 @@ class Timer:
         It skips a number: a watchdog that was placed for the attempt which failed carries the next one.
         """
         again = self.with_new_budget(spent=self.attempt + 1, counted_from=due_at)
-        return replace(again, due_at=due_at, attempt=self.attempt + 2, backoff=timedelta(0), is_granted=True)
+        return replace(
+            again, due_at=due_at, attempt=self.attempt + 2, backoff=timedelta(0), is_granted=True, turns=frozenset()
+        )
 
     def with_new_budget(self, *, spent: int, counted_from: datetime) -> Timer:
         """Its policy counts no attempt up to this one and no age before then, and it does not expire any more."""
         job = replace(self.job, expires_at=None)
         return replace(self, job=job, spent=spent, counted_from=counted_from, counted_on=None)
+
+    def with_turn(self, place: int, *, starts_at: datetime) -> Timer:
+        """The same attempt, which has left the room of one of its flows, and may start then."""
+        return replace(self, due_at=max(self.due_at, starts_at), not_before=None, turns=self.turns | {place})
+
+    def without_turns(self) -> Timer:
+        """The same attempt, which waits for something else: by then its turns are over."""
+        return replace(self, turns=frozenset()) if self.turns else self
 
     def hastened(self, *, to: datetime) -> Timer:
         """The same attempt, due then. The age of a first one counts from there: it was to run in a month, say."""

@@ -12,6 +12,7 @@ from functions.domain.jobs.id_check import check_of
 from functions.domain.jobs.job import Delivery, Job, Payload, Precision, Priority
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.retry import RetryPolicy
+from functions.domain.targets.flows import NamedFlow, write_flow
 from functions.domain.targets.options import USUAL, TargetOptions
 from functions.domain.trace import Trace
 from functions.domain.wheel import Wheel
@@ -45,6 +46,7 @@ class Submission:
     tags: tuple[str, ...] = ()
     trace: Trace | None = None
     asked_at: datetime | None = None
+    flows: tuple[NamedFlow, ...] = ()
 
 
 def job_of(
@@ -74,6 +76,8 @@ def job_of(
         options=submission.options,
         tags=submission.tags,
         trace=submission.trace,
+        flows=submission.flows,
+        submitted_at=from_ms(to_ms(submission.asked_at)) if submission.asked_at is not None else None,
     )
     return job if id_secret is None else replace(job, identity=identity + check_of(job_id_of(job), secret=id_secret))
 
@@ -94,7 +98,14 @@ def submission_of(job: Job, *, due_at: datetime) -> Submission:
         expires_after=job.expires_at - job.scheduled_at if job.expires_at else None,
         options=job.options,
         tags=job.tags,
+        flows=job.flows,
     )
+
+
+def as_of(submission: Submission, *, sent_at: datetime, now: datetime) -> Submission:
+    """A submission that was sent then, and comes in now: one that came due on its way is due now, and not refused."""
+    was_ahead = submission.due_at >= sent_at - PAST_GRACE
+    return replace(submission, due_at=now) if was_ahead and submission.due_at < now else submission
 
 
 def keyed_identity(tenant: str, key: str) -> str:
@@ -132,6 +143,7 @@ def _unusual_parts(submission: Submission) -> list[object]:
         "retry_on": options.retry_codes,
         "asynchronous": options.is_async,
         "tags": submission.tags,
+        "flow": [write_flow(flow) for flow in submission.flows],
     }
     given = {name: value for name, value in parts.items() if value}
     return [given] if given else []

@@ -162,6 +162,7 @@ def occurrence_job(
         timeout=template.timeout,
         options=template.options,
         tags=template.tags,
+        flows=template.flows,
         expires_at=scheduled_at + min(limits) if limits else None,
         occurrence=Occurrence(
             schedule_id=schedule.schedule_id,

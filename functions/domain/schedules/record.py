@@ -14,7 +14,7 @@ from typing import Any
 
 from functions.domain.errors import Undecodable
 from functions.domain.instants import format_duration, format_instant, parse_duration, parse_instant
-from functions.domain.jobs.description import retry_body
+from functions.domain.jobs.description import flow_body, retry_body
 from functions.domain.jobs.job import Delivery, Payload, Precision
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
@@ -32,6 +32,7 @@ from functions.domain.schedules.schedule import (
     Window,
     WindowMode,
 )
+from functions.domain.targets.flows import FlowLimits, FlowScope, NamedFlow, parse_rate
 from functions.domain.targets.options import Method, TargetOptions
 
 WEEKDAY_WORDS = Codes(
@@ -210,6 +211,7 @@ def encode_template(job: JobTemplate, defaults: Defaults = STORED) -> dict[str, 
         "http": (http, {}),
         "asynchronous": (job.options.is_async, False),
         "tags": (list(job.tags), []),
+        "flow": ([flow_body(flow) for flow in job.flows], []),
     }
     payload = {} if job.payload.text is None else {"payload": json.loads(job.payload.text)}
     return {"target": job.target, **payload, **_unusual(parts)}
@@ -236,6 +238,20 @@ def _read_job(written: dict[str, Any]) -> JobTemplate:
         expires_after=_optional(parse_duration, written.get("expires_after")),
         options=_read_options(written),
         tags=tuple(written.get("tags", [])),
+        flows=tuple(_read_flow(flow) for flow in written.get("flow", [])),
+    )
+
+
+def _read_flow(written: dict[str, Any]) -> NamedFlow:
+    limits = FlowLimits(
+        rate=_optional(parse_rate, written.get("rate")),
+        burst=written.get("burst", 0),
+        concurrency=written.get("concurrency"),
+    )
+    return NamedFlow(
+        key=written["key"],
+        scope=FlowScope(written.get("scope", FlowScope.TENANT)),
+        limits=None if limits == FlowLimits() else limits,
     )
 
 

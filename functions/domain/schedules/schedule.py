@@ -23,6 +23,7 @@ from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.schedules.require import require
 from functions.domain.schedules.rules import Every, Fold, Gap, Poisson, Rule
+from functions.domain.targets.flows import NamedFlow, check_flows
 from functions.domain.targets.options import USUAL, TargetOptions
 
 SCHEDULE_ID = re.compile(rf"[A-Za-z0-9._-]{{1,{key_lengths.SCHEDULE_ID}}}", re.ASCII)
@@ -118,9 +119,11 @@ class JobTemplate:
     expires_after: timedelta | None = None
     options: TargetOptions = USUAL
     tags: tuple[str, ...] = ()
+    flows: tuple[NamedFlow, ...] = ()
 
     def __post_init__(self) -> None:
         check_tags(self.tags)
+        check_flows(self.flows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

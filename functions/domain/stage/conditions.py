@@ -77,7 +77,7 @@ def shed_at(
     """The classes to shed: `low` once any lags more than the limit; all but `critical` once one above `low` lags twice it.
 
     before: the lags so long ago. Only what lasts counts: not what was not there then, and not what is caught up within
-    the limit at the pace since then. The first pass of a new shard begins a day back, and its buckets are empty.
+    the limit at the pace since then. A shard that was not scanned for hours may find all of its buckets empty.
     """
     lasting = {
         priority: min(lag, before.get(priority, 0))

@@ -88,9 +88,11 @@ class Ends:
             self.runs.skipped(timer, reason)
 
     def fail(
-        self, timer: Timer, failure: Failed, *, fence: int, owner: str, began_at: datetime | None
+        self, timer: Timer, failure: Failed, *, fence: int, owner: str, began_at: datetime | None, tried: str = ""
     ) -> Applied | Refused:
         """Its last attempt, which runs under this fence, has failed for good: it is kept as a dead letter.
+
+        tried: its failed attempts by then, as its row is to keep them.
 
         Refused when somebody else has the attempt by now: then nothing has ended. An at_most_once job has ended with its
         start; whoever chose that gets no second start, and so no dead letter to replay.
@@ -108,7 +110,7 @@ class Ends:
         if job.delivery is Delivery.AT_LEAST_ONCE:
             self.dead_letters.put(letter)
         else:
-            answer = self.ledger.fail(letter, job, fence=fence, owner=owner, now=self.clock.now())
+            answer = self.ledger.fail(letter, job, fence=fence, owner=owner, now=self.clock.now(), tried=tried)
             if isinstance(answer, Refused):
                 return answer
         self._kept(timer, failure, began_at=began_at)

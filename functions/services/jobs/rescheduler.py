@@ -149,7 +149,7 @@ class Rescheduler:
         text = self._text_of(job_id, job.payload)
         wanted = edit(job, text)
         moved = job_of(
-            replace(wanted, trace=job.trace),
+            replace(wanted, trace=job.trace, asked_at=job.submitted_at),
             identity=moved_identity(job.identity, unique=self.identity()),
             wheel=self.wheel,
             subshards=self.plans.of(wanted.tenant).subshards,

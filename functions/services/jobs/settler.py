@@ -9,11 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from functions.domain.far_ring.asked_record import room_for_attempts
 from functions.domain.far_ring.write_units import row_units
 from functions.domain.instants import format_instant
 from functions.domain.jobs.claims import MAX_RESCUES, Drop, LedgerRow, after_lease, decide_claim, lease_of, lost_attempt
-from functions.domain.jobs.job import Delivery, Timer
+from functions.domain.jobs.job import MAX_PARKED, Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.past_attempts import PastAttempt, with_attempt
 from functions.domain.lifecycle import Event, State
 from functions.domain.targets.error_classes import WORKER_DIED
 from functions.domain.tenants.usage import Usage
@@ -25,6 +27,7 @@ from functions.ports.recorder import Journal, UsageCounter
 from functions.ports.targets import Failed
 from functions.services.far_ring.placer import Placer
 from functions.services.jobs.ends import Ends
+from functions.services.jobs.flow_gate import Waits
 
 ENDS = {State.SUCCEEDED: Event.SUCCEED}
 """How a target that answered 202 may have ended its attempt before its worker noted that it is held."""
@@ -34,13 +37,15 @@ ENDS = {State.SUCCEEDED: Event.SUCCEED}
 class Claim:
     """An attempt that may run, or is running. fence is 0 where there is no ledger row to settle.
 
-    began_at: None while it has not begun, and where that is not known.
+    began_at: None while it has not begun, and where that is not known. tried: the failed attempts before it, as its row keeps
+    them.
     """
 
     owner: str
     fence: int
     lease_until: datetime
     began_at: datetime | None = None
+    tried: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,19 +101,36 @@ class Settler:
         Noted before it is placed, so that a job that has ended or been cancelled does not go round under a breaker, and
         that a ledger that fails does not make a message of each receive. A death in between leaves the message.
         """
-        job_id, now = str(job_id_of(timer.job)), self.clock.now()
-        if timer.job.is_ledgered:
-            answer = self.ledger.park(timer, until=until, now=now)
-            if isinstance(answer, Refused):
-                follows = decide_claim(
-                    answer.row, attempt=timer.attempt, due_at=timer.due_at, owner="", now=now, skew=self.wheel.skew
-                )
-                if isinstance(follows, Drop):
-                    self.drop(timer, answer.row, follows.reason)
-                    return
-        self.place(replace(timer, due_at=until))
+        if self._note_parked(timer, until=until):
+            self.place(replace(timer, due_at=until))
+            self._report_parked(timer, until=until, reason=reason, metric=metric)
+
+    def wait_for(self, waits: Waits, timer: Timer, *, enter: Callable[[], None]) -> None:
+        """The same attempt waits for a flow, whose room `enter` keeps it in. Raises what that raises."""
+        until = self.clock.now() + MAX_PARKED
+        if self._note_parked(timer, until=until, flow=str(waits.flow)):
+            enter()
+            reason = f"it waits for its turn in flow {waits.flow.key}"
+            self._report_parked(timer, until=until, reason=reason, metric="parked_by_flow")
+
+    def _note_parked(self, timer: Timer, *, until: datetime, flow: str = "") -> bool:
+        """Whether it is to wait; its message has nothing left to do, otherwise."""
+        if not timer.job.is_ledgered:
+            return True
+        now = self.clock.now()
+        answer = self.ledger.park(timer, until=until, now=now, flow=flow)
+        if isinstance(answer, Refused):
+            follows = decide_claim(
+                answer.row, attempt=timer.attempt, due_at=timer.due_at, owner="", now=now, skew=self.wheel.skew
+            )
+            if isinstance(follows, Drop):
+                self.drop(timer, answer.row, follows.reason)
+                return False
+        return True
+
+    def _report_parked(self, timer: Timer, *, until: datetime, reason: str, metric: str) -> None:
         self.journal.count(metric)
-        self.journal.event("parked", job_id=job_id, until=format_instant(until), reason=reason)
+        self.journal.event("parked", job_id=str(job_id_of(timer.job)), until=format_instant(until), reason=reason)
 
     def bury(self, timer: Timer, row: LedgerRow | None, *, owner: str) -> bool:
         """Its workers have died too often: it is a dead letter, if its row is still the one that was seen."""
@@ -179,6 +201,7 @@ class Settler:
                 now=self.clock.now(),
                 result=result,
                 error=failure.error if failure else "",
+                tried=self._tried(timer, claim, failure) if failure else "",
             )
             if isinstance(answer, Refused):
                 if event is Event.RETRY and answer.row is not None and answer.row.cancel_requested:
@@ -208,13 +231,32 @@ class Settler:
                 raise AssertionError(f"{event} ends nothing")
 
     def _give_up(self, timer: Timer, claim: Claim, failure: Failed) -> bool:
-        answer = self.ends.fail(timer, failure, fence=claim.fence, owner=claim.owner, began_at=claim.began_at)
+        answer = self.ends.fail(
+            timer,
+            failure,
+            fence=claim.fence,
+            owner=claim.owner,
+            began_at=claim.began_at,
+            tried=self._tried(timer, claim, failure),
+        )
         if isinstance(answer, Refused):
             self._note_refused(timer, claim, answer.row)
             return False
         if timer.job.delivery is Delivery.AT_MOST_ONCE:
             self.forget_payload(timer)  # no dead letter keeps it
         return True
+
+    def _tried(self, timer: Timer, claim: Claim, failure: Failed) -> str:
+        """The failed attempts of its job when this one has failed, too, as its row keeps them."""
+        now = self.clock.now()
+        past = PastAttempt(
+            attempt=timer.attempt,
+            ended_at=now,
+            took=now - claim.began_at if claim.began_at is not None else None,
+            error_class=failure.error_class,
+            error=failure.error,
+        )
+        return with_attempt(claim.tried, past, room=room_for_attempts(timer.job))
 
     def _note_refused(self, timer: Timer, claim: Claim, row: LedgerRow | None) -> None:
         """Another worker has the attempt by now: what this one did is not settled. Or its target was faster."""

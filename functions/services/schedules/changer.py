@@ -8,6 +8,7 @@ from datetime import datetime
 
 from functions.domain.errors import ScheduleBusy
 from functions.domain.instants import from_ms, to_ms
+from functions.domain.schedules.change_condition import remembered
 from functions.domain.schedules.load import NO_LIMITS, LoadLimits
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.state import ScheduleState
@@ -19,11 +20,15 @@ _TRIES = 8
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A definition, and the state that it begins its new version with. limits: of what its tenant's schedules come to."""
+    """A definition, and the state that it begins its new version with. limits: of what its tenant's schedules come to.
+
+    request: the name of the request that asks for it, where it has a condition.
+    """
 
     schedule: Schedule
     state: ScheduleState
     limits: LoadLimits = NO_LIMITS
+    request: str = ""
 
 
 ScheduleAndState = tuple[StoredSchedule | None, ScheduleState | None]
@@ -58,6 +63,7 @@ class ScheduleChanger:
                 status=change.state.status,
                 created_at=stored.created_at if stored else now,
                 changed_at=now,
+                requests=remembered(stored.requests if stored else (), change.request),
             )
             if self.schedules.change(written, change.state, seen=state, limits=change.limits):
                 return written, change.state

@@ -12,7 +12,7 @@ from math import isfinite
 
 from functions.domain.errors import RateExceeded
 from functions.domain.faults import fault_of
-from functions.domain.tenants.gcra import interval_of, room_at, tolerance_of
+from functions.domain.gcra import interval_of, room_at, tolerance_of
 from functions.domain.tenants.plan import TenantPlan
 from functions.ports.clock import Clock
 from functions.ports.ledger import Applied

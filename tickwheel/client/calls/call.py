@@ -1,6 +1,7 @@
 """How calls are made: a request, and all pages of an answer."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 from urllib.parse import urlencode
 
@@ -19,7 +20,14 @@ class Call(Protocol):
     """Sends a request and gives the JSON of its answer; raises ApiProblem and Unreachable."""
 
     def __call__(
-        self, method: str, path: str, *, repeatable: bool, content: bytes | None = None, key: str | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        repeatable: bool,
+        content: bytes | None = None,
+        key: str | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> Any:
         """See Client."""
         ...

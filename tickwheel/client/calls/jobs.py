@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
@@ -84,6 +85,11 @@ class JobCalls(ABC):
     def explain(self, job_id: str) -> Explanation:
         """Explains why a job has not run yet, or how it ended."""
         return read_answer(Explanation.from_json, self._call("GET", f"{path_of(job_id)}/explain", repeatable=True))
+
+    def payload(self, job_id: str) -> Any:
+        """Gets the payload of a job as its target receives it. ApiProblem (404) with the code `not_kept` if it is not kept."""
+        body = self._call("GET", f"{path_of(job_id)}/payload", repeatable=True)
+        return read_answer(itemgetter("payload"), body)
 
     def heartbeat(self, job_id: str, *, fence: int, lease: timedelta | None = None) -> Heartbeat:
         """Renews the lease of an attempt whose target answered 202. lease: the longest time until the next heartbeat.

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -17,7 +18,7 @@ from tickwheel.client.fields import encode, said, without_none
 from tickwheel.client.fires import Backfill, Difference, Fire, FireCount
 from tickwheel.client.instants import format_instant
 from tickwheel.client.schedules import NewSchedule, NotStored, Overlap, Put, Schedule, Stored
-from tickwheel.errors import ApiProblem, Unreachable
+from tickwheel.errors import ApiProblem, FieldProblem, InvalidSchedule, Unreachable
 
 MOST_COUNTED_A_REQUEST = 100
 _PATH = "/v1/schedules"
@@ -29,9 +30,16 @@ class Schedules:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def put(self, schedule: NewSchedule) -> Schedule:
-        """Creates or replaces a schedule. The same definition again changes nothing."""
-        return read_answer(Schedule.from_json, self._ask("PUT", schedule.id, schedule.tenant, schedule.as_json()))
+    def put(self, schedule: NewSchedule, *, create_only: bool = False, if_version: int | None = None) -> Schedule:
+        """Creates or replaces a schedule. The same definition again changes nothing.
+
+        create_only: raises ApiProblem (412 `schedule_exists`) if the tenant has a schedule with this id, unless this call has created
+        it. if_version: raises ApiProblem (412 `schedule_changed`) if the schedule does not have this version. The `version` of
+        either error is that of the schedule.
+        """
+        condition = _condition(create_only=create_only, if_version=if_version)
+        body = self._ask("PUT", schedule.id, schedule.tenant, schedule.as_json(), condition=condition)
+        return read_answer(Schedule.from_json, body)
 
     def put_many(
         self,
@@ -57,23 +65,40 @@ class Schedules:
                 raise
             return [future.result() for future in futures]
 
-    def patch(self, schedule_id: str, *, tenant: str, changes: Mapping[str, Any]) -> Schedule:
-        """Updates a definition with a merge patch of its JSON (RFC 7396). None removes a field."""
-        return read_answer(Schedule.from_json, self._ask("PATCH", schedule_id, tenant, changes))
+    def patch(
+        self, schedule_id: str, *, tenant: str, changes: Mapping[str, Any], if_version: int | None = None
+    ) -> Schedule:
+        """Updates a definition with a merge patch of its JSON (RFC 7396). None removes a field. if_version: as for `put`."""
+        condition = _condition(if_version=if_version)
+        return read_answer(Schedule.from_json, self._ask("PATCH", schedule_id, tenant, changes, condition=condition))
 
-    def compare(self, schedule: NewSchedule, *, count: int = 10) -> Difference:
+    def compare(
+        self,
+        schedule: NewSchedule,
+        *,
+        count: int = 10,
+        create_only: bool = False,
+        if_version: int | None = None,
+    ) -> Difference:
         """Previews the next fires before and after `put`. Changes nothing."""
+        condition = _condition(create_only=create_only, if_version=if_version)
         query = {"dry_run": "true", "count": count}
-        return read_answer(
-            Difference.from_json, self._ask("PUT", schedule.id, schedule.tenant, schedule.as_json(), **query)
-        )
+        body = self._ask("PUT", schedule.id, schedule.tenant, schedule.as_json(), condition=condition, **query)
+        return read_answer(Difference.from_json, body)
 
     def compare_patch(
-        self, schedule_id: str, *, tenant: str, changes: Mapping[str, Any], count: int = 10
+        self,
+        schedule_id: str,
+        *,
+        tenant: str,
+        changes: Mapping[str, Any],
+        count: int = 10,
+        if_version: int | None = None,
     ) -> Difference:
         """Previews the next fires before and after `patch`. Changes nothing."""
         query = {"dry_run": "true", "count": count}
-        return read_answer(Difference.from_json, self._ask("PATCH", schedule_id, tenant, changes, **query))
+        body = self._ask("PATCH", schedule_id, tenant, changes, condition=_condition(if_version=if_version), **query)
+        return read_answer(Difference.from_json, body)
 
     def get(self, schedule_id: str, *, tenant: str) -> Schedule:
         """Gets a schedule with its last runs. Raises ApiProblem (404) if the tenant has none with this id."""
@@ -83,17 +108,17 @@ class Schedules:
         """Lists the schedules of a tenant in the order of their ids, without runs; one request per page."""
         return listed(self._call, _PATH, "schedules", Schedule, tenant=tenant, limit=page_size)
 
-    def delete(self, schedule_id: str, *, tenant: str) -> None:
-        """Deletes a schedule: it no longer fires. Deleting it again is not an error."""
-        self._ask("DELETE", schedule_id, tenant)
+    def delete(self, schedule_id: str, *, tenant: str, if_version: int | None = None) -> None:
+        """Deletes a schedule: it no longer fires. Deleting it again is not an error. if_version: as for `put`."""
+        self._ask("DELETE", schedule_id, tenant, condition=_condition(if_version=if_version))
 
-    def pause(self, schedule_id: str, *, tenant: str, note: str = "") -> Schedule:
-        """Pauses a schedule. Fires that it misses while paused are not run later."""
-        return read_answer(Schedule.from_json, self._ask("POST", schedule_id, tenant, {"note": note}, verb="pause"))
+    def pause(self, schedule_id: str, *, tenant: str, note: str = "", if_version: int | None = None) -> Schedule:
+        """Pauses a schedule. Fires that it misses while paused are not run later. if_version: as for `put`."""
+        return self._turn("pause", schedule_id, tenant, note, if_version)
 
-    def resume(self, schedule_id: str, *, tenant: str, note: str = "") -> Schedule:
-        """Resumes a paused schedule, starting from now."""
-        return read_answer(Schedule.from_json, self._ask("POST", schedule_id, tenant, {"note": note}, verb="resume"))
+    def resume(self, schedule_id: str, *, tenant: str, note: str = "", if_version: int | None = None) -> Schedule:
+        """Resumes a paused schedule, starting from now. if_version: as for `put`."""
+        return self._turn("resume", schedule_id, tenant, note, if_version)
 
     def trigger(
         self, schedule_id: str, *, tenant: str, overlap: Overlap | None = None, idempotency_key: str | None = None
@@ -197,6 +222,11 @@ class Schedules:
                 return counted
             body |= {"start": answer["start"], "after": answer["next"]}
 
+    def _turn(self, verb: str, schedule_id: str, tenant: str, note: str, if_version: int | None) -> Schedule:
+        condition = _condition(if_version=if_version)
+        body = self._ask("POST", schedule_id, tenant, {"note": note}, verb=verb, condition=condition)
+        return read_answer(Schedule.from_json, body)
+
     def _put_safely(self, schedule: NewSchedule) -> Put:
         try:
             return Stored(asked=schedule, schedule=self.put(schedule))
@@ -212,12 +242,25 @@ class Schedules:
         *,
         verb: str = "",
         key: str | None = None,
+        condition: Mapping[str, str] = MappingProxyType({}),
         **query: Any,
     ) -> Any:
+        """condition: its headers. The request then has a key: sent again after a lost answer, it is known for the same."""
         path = quote(schedule_id, safe="") + (f":{verb}" if verb else "")
         target = f"{_PATH}/{path}?{urlencode({'tenant': tenant, **query})}"
         content = None if body is None else encode(body)
-        return self._call(method, target, repeatable=True, content=content, key=key)
+        key = key or (uuid.uuid4().hex if condition else None)
+        return self._call(method, target, repeatable=True, content=content, key=key, headers=condition)
+
+
+def _condition(*, create_only: bool = False, if_version: int | None = None) -> dict[str, str]:
+    if create_only and if_version is not None:
+        raise InvalidSchedule(
+            [FieldProblem("if_version", "contradicts create_only: a new schedule has none", if_version)]
+        )
+    if create_only:
+        return {"If-None-Match": "*"}
+    return {} if if_version is None else {"If-Match": f'"{if_version}"'}
 
 
 def _read_fires(answer: Any) -> tuple[list[Fire], str | None]:

@@ -1,0 +1,33 @@
+"""What a record of a timer says of a whole run, beside how each attempt of it is called."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from functions.domain.errors import Undecodable
+from functions.domain.instants import MILLISECOND
+from functions.domain.jobs.job import Job
+
+_MOST_MS = 11 * 366 * 86_400_000
+"""A job is submitted at most ten years before its time."""
+
+
+def write_run_terms(job: Job) -> dict[str, Any]:
+    """The part of a record, without what there is not."""
+    record: dict[str, Any] = {}
+    if job.submitted_at is not None:
+        # How long before its first due time: of most jobs a small number.
+        record["S"] = (job.scheduled_at - job.submitted_at) // MILLISECOND
+    return record
+
+
+def read_run_terms(record: dict[str, Any], *, scheduled_at: datetime) -> dict[str, Any]:
+    """The fields of a job that a record says of its run, by their names. Raises Undecodable."""
+    return {"submitted_at": scheduled_at - _span(record["S"])} if "S" in record else {}
+
+
+def _span(milliseconds: object) -> timedelta:
+    if isinstance(milliseconds, int) and not isinstance(milliseconds, bool) and abs(milliseconds) <= _MOST_MS:
+        return milliseconds * MILLISECOND
+    raise Undecodable("a span of time is out of its range")
