@@ -44,7 +44,6 @@ SETTLING = LEASE_MARGIN + MAX_WAIT + timedelta(seconds=3)
 DELIVERY_MARGIN = timedelta(seconds=30)
 """What a message stays hidden beyond its worker and the skew, for the poller's own work."""
 
-
 OWN_KEY = "own"
 """A customer's key that the stage makes, rotates and keeps."""
 
@@ -341,7 +340,6 @@ STAGES = (
         allow_plain_http=True,
         emulated=True,
         operators=(ANYBODY,),
-        submission_queues={"acme": (ANYBODY,)},
     ),
     Stage(
         name="dev",
@@ -395,7 +393,8 @@ STAGES = (
         warm_throughput={  # docs/capacity.md counts the partitions
             "timers": WarmThroughput(reads=40_000, writes=256_000),
             "ledger": WarmThroughput(reads=40_000, writes=300_000),
-            "schedule_state": WarmThroughput(reads=40_000, writes=40_000),
+            "schedules": WarmThroughput(reads=40_000, writes=20_000),
+            "schedule_state": WarmThroughput(reads=40_000, writes=80_000),
             "tenants": WarmThroughput(reads=40_000, writes=40_000),
         },
         audit_sample=0.01,

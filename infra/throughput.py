@@ -86,8 +86,8 @@ FOR_A_HERD: Mapping[str, WarmThroughput] = MappingProxyType(
     {
         # The alarms of the next hour are written into one bucket: 512 keys, eight of which may meet on one of 256 partitions.
         "timers": WarmThroughput(reads=40_000, writes=512_000),
-        "schedules": WarmThroughput(reads=240_000, writes=20_000),
-        "schedule_state": WarmThroughput(reads=120_000, writes=240_000),
+        "schedules": WarmThroughput(reads=90_000, writes=20_000),
+        "schedule_state": WarmThroughput(reads=90_000, writes=160_000),
     }
 )
 """What five million schedules that fire at one instant need of tables, as the simulation has it (docs/simulation.md). No stage has

@@ -99,7 +99,7 @@ class ShardedTable:
         self._limits = limits
         self._sample = sample
         self._partitions = room.partitions
-        self._weights: dict[tuple[int, int], dict[int, tuple[Loads, float]]] = {}
+        self._weights: dict[tuple[int, int, bool], dict[int, tuple[Loads, float]]] = {}
         self._loads: dict[tuple[bool, int], Loads] = {}
         self.reads, self.writes = _uses(limits, room)
 
@@ -119,8 +119,8 @@ class ShardedTable:
             return False
         if not use.is_within_quota(int(at), units):
             return False
-        for offset, (weights, keys) in self._weights_of(bucket, shard).items():
-            second = int(at) + (offset if is_ticked else 0)
+        for offset, (weights, keys) in self._weights_of(bucket, shard, is_ticked=is_ticked).items():
+            second = int(at) + offset
             later = self._load_at(second, is_read=is_read)
             later += weights * units
             use.peak = max(use.peak, float(later.max()))
@@ -141,17 +141,17 @@ class ShardedTable:
                 del self._loads[next(iter(self._loads))]
         return load
 
-    def _weights_of(self, bucket: int, shard: int) -> dict[int, tuple[Loads, float]]:
+    def _weights_of(self, bucket: int, shard: int, *, is_ticked: bool) -> dict[int, tuple[Loads, float]]:
         """How often each partition is hit, and how many keys are, by how many seconds later than the sampled one they are."""
-        found = self._weights.get((bucket, shard))
+        found = self._weights.get((bucket, shard, is_ticked))
         if found is None:
             hits: dict[int, Loads] = {}
             for other in self._sample.stands_for(shard):
-                offset = 0 if other == shard else other % int(self._limits.tick_jitter)
+                offset = 0 if other == shard or not is_ticked else other % int(self._limits.tick_jitter)
                 weights = hits.setdefault(offset, np.zeros(self._partitions))
                 weights[self.partition_of(bucket, other)] += 1
             found = {offset: (weights, float(weights.sum())) for offset, weights in hits.items()}
-            self._weights[bucket, shard] = found
+            self._weights[bucket, shard, is_ticked] = found
         return found
 
 
@@ -169,21 +169,28 @@ class SpreadTable:
         self._limits = limits
         self._share = sample.share
         self._partitions = room.partitions
+        # The shards that a sampled one stands for tick with it, in its part of the time in which all do.
+        self._apart = max(1, round(limits.tick_jitter / len(sample.sampled))) if sample.share < 1 else 1
         self.reads, self.writes = _uses(limits, room)
 
-    def take(self, *, at: float, units: float, is_read: bool) -> bool:
-        """Whether the table grants so many units in that second."""
+    def take(self, *, at: float, units: float, is_read: bool, is_ticked: bool = False) -> bool:
+        """Whether the table grants so many units in that second.
+
+        is_ticked: a scanner asks. Those of the other shards ask the same when they tick.
+        """
         use = self.reads if is_read else self.writes
         most = self._limits.partition_read_units if is_read else self._limits.partition_write_units
-        asked = use.units[int(at)] + units / self._share
-        if asked / self._partitions > most:
+        seconds = range(int(at), int(at) + (self._apart if is_ticked else 1))
+        each = units / self._share / len(seconds)
+        if (use.units[int(at)] + each) / self._partitions > most:
             use.throttled += 1
             return False
-        if not use.is_within_quota(int(at), units / self._share):
+        if not use.is_within_quota(int(at), each):
             return False
-        use.add(int(at), units / self._share)
-        use.note(int(at), units / self._share)
-        use.peak = max(use.peak, self._fullest(asked))
+        for second in seconds:
+            use.add(second, each)
+            use.note(second, each)
+            use.peak = max(use.peak, self._fullest(use.units[second]))
         return True
 
     def _fullest(self, units: float) -> float:

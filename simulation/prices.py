@@ -24,10 +24,11 @@ class Price:
     rows: int = 0
     beside: Price | None = None
 
-    def take(self, *, at: float, keys: float = 0.0) -> bool:
-        """Whether its tables grant it, with so many keys."""
-        is_taken = self.table.take(at=at, units=self.units + EVENTUAL * keys, is_read=self.is_read)
-        return is_taken and (self.beside is None or self.beside.take(at=at))
+    def take(self, line: Line, *, keys: float = 0.0) -> bool:
+        """Whether its tables grant it now, with so many keys."""
+        units, at = self.units + EVENTUAL * keys, line.clock.at
+        is_taken = self.table.take(at=at, units=units, is_read=self.is_read, is_ticked=line.is_ticked)
+        return is_taken and (self.beside is None or self.beside.take(line))
 
 
 EVENTUAL = 0.5
@@ -56,9 +57,9 @@ class Remote:
             # One call after another, of which the last is not full.
             while keys > KEYS_OF_A_CALL:
                 keys -= KEYS_OF_A_CALL
-                line.insist(lambda: price.take(at=line.clock.at, keys=KEYS_OF_A_CALL), rows=KEYS_OF_A_CALL)
+                line.insist(lambda: price.take(line, keys=KEYS_OF_A_CALL), rows=KEYS_OF_A_CALL)
             left = keys
-            line.insist(lambda: price.take(at=line.clock.at, keys=left), rows=price.rows + round(left))
+            line.insist(lambda: price.take(line, keys=left), rows=price.rows + round(left))
             return method(*arguments, **options)
 
         setattr(self, name, call)

@@ -11,7 +11,7 @@ from functions.domain.schedules.rules import CronRule
 from functions.domain.schedules.schedule import JobTemplate, Schedule
 from simulation.orders import LONGEST_LEAD, RETRY, TIMEOUT, flow, tenants_of, usual_class
 from simulation.scenario import SLA, STEADY_LAG, WRITES, Goal, Scenario, Work, lag_goal
-from simulation.size import HERD, WAITING, StageSize
+from simulation.size import HERD, SCALE, WAITING, StageSize
 from simulation.stage import SimulatedStage
 
 START_OF_LOAD = 300.0
@@ -131,7 +131,7 @@ def _herd(
         name=name,
         title=title,
         story=story,
-        size=StageSize(stage=HERD, past=WAITING),
+        size=StageSize(stage=SCALE if spread or jitter else HERD, past=WAITING),
         sampled=spaced(512, 4 if is_full else 1),
         until=until,
         window=(FULL_HOUR, FULL_HOUR + 241),

@@ -57,7 +57,7 @@ class RemoteSchedules(Remote):
                 pause = min(line.limits.conflict_pause_most, line.limits.conflict_pause * 2 ** (attempt - 1))
                 line.clock.spend(pause * line.dice.random.random())
             start = line.clock.at
-            line.insist(lambda: self._change.take(at=line.clock.at), calls=int(line.limits.transaction_calls))
+            line.insist(lambda: self._change.take(line), calls=int(line.limits.transaction_calls))
             if not adds or self._sums.take(tenant, start=start, end=line.clock.at):
                 return self._schedules.change(new, state, seen=seen, limits=limits)
         raise ScheduleBusy(new.schedule.schedule_id)

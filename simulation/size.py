@@ -26,7 +26,7 @@ SCALE = Stage.named("scale")
 """The stage for the mission's load."""
 
 HERD = like(SCALE, warm_throughput={**SCALE.warm_throughput, **FOR_A_HERD})
-"""The same for five million schedules at one instant."""
+"""The same for five million schedules without a spread, at one instant."""
 
 PROD = Stage.named("prod")
 """The stage that a new account can take."""

@@ -11,7 +11,7 @@ from simulation.orders import LONGEST_LEAD, flow, tenants_of
 from simulation.scenario import Goal, Scenario, Work, lag_goal
 from simulation.scenarios import AFTER, ANSWER, START_OF_LOAD, WARM_UP, spaced
 from simulation.schedule_requests import Put
-from simulation.size import HERD, SCALE, WAITING, StageSize
+from simulation.size import SCALE, WAITING, StageSize
 from simulation.stage import SimulatedStage
 from simulation.virtual_time import Dice
 
@@ -47,7 +47,7 @@ def sweep(*, is_full: bool) -> Scenario:
         name="sweep",
         title="The sweep over 5 million schedules",
         story="5 million daily schedules wait beside 500 million rows, none of them due; the sweep looks at each, beside 2,000 jobs a second.",
-        size=StageSize(stage=HERD, past=WAITING),
+        size=StageSize(past=WAITING),
         sampled=spaced(512, 4 if is_full else 1),
         until=end + 60,
         window=(START_OF_LOAD + WARM_UP, end),
@@ -149,7 +149,7 @@ def creation(*, is_full: bool) -> Scenario:
             f"{PUTS:,g} requests a second put a schedule each, until there are {count / 1e6:g} million, beside 2,000 jobs a second. "
             "All of them fire at one instant: their alarms are written into one bucket."
         ),
-        size=StageSize(stage=HERD, past=WAITING),
+        size=StageSize(past=WAITING),
         sampled=sampled,
         until=end + AFTER,
         window=(START_OF_LOAD + WARM_UP, end),

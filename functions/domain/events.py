@@ -58,6 +58,7 @@ KEYS: Mapping[str, str] = {
     "healed": "number of chains that were continued",
     "job_id": "the id of a job, which contains its tenant, and for a fire its schedule and fire time",
     "job_ids": "ids of jobs",
+    "flow": "the owner of a flow and its key: a tenant, or `~` for the whole stage",
     "jobs": "ids of the jobs that an operation has changed",
     "lag_ms": "milliseconds after the job was due",
     "lags": "by priority: seconds that the scanners are behind",

@@ -154,7 +154,8 @@ def test_scale_has_what_its_load_takes() -> None:
     assert normal.maximum * MESSAGES_OF_A_POLLER >= 100_000
     assert scale.warm_throughput["ledger"].writes >= 2 * 100_000
     assert scale.warm_throughput["timers"].writes >= 50_000
-    assert scale.warm_throughput["schedule_state"].writes >= 5_000_000 / timedelta(minutes=4).total_seconds()
+    # A minute's alarms are handled within half of it.
+    assert scale.warm_throughput["schedule_state"].writes >= 2 * 5_000_000 / timedelta(minutes=4).total_seconds()
     assert scale.ready_capacity >= 100_000 * timedelta(minutes=3).total_seconds()
 
 
@@ -164,7 +165,7 @@ def test_a_stage_for_a_herd_is_scale_with_more_and_never_less() -> None:
 
     herd = dataclasses.replace(scale, warm_throughput={**scale.warm_throughput, **FOR_A_HERD})
 
-    assert herd.warm_throughput.keys() == scale.warm_throughput.keys() | {"schedules"}
+    assert herd.warm_throughput.keys() == scale.warm_throughput.keys()
     for table, warm in scale.warm_throughput.items():
         assert herd.warm_throughput[table].writes >= warm.writes
         assert herd.warm_throughput[table].reads >= warm.reads

@@ -38,9 +38,9 @@ from tests.unit.test_tenant_plan import FULL
 from tickwheel.local.checkout import Checkout
 
 NEWS = {
-    "timer": {"trace", "counted_on", "submitted_at"},
-    "message": {"trace", "counted_on", "submitted_at"},
-    "ledger row": {"spent", "counted_from", "asked", "tried"},
+    "timer": {"trace", "counted_on", "submitted_at", "flows", "turns"},
+    "message": {"trace", "counted_on", "submitted_at", "flows", "turns"},
+    "ledger row": {"spent", "counted_from", "asked", "tried", "waits_for"},
     "schedule_state row": {"asides", "aside_at", "share"},
     "conditions": {"marked_since", "unseen_since"},
     "cursors": {"unhandled"},

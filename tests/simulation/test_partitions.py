@@ -89,6 +89,26 @@ def test_a_table_of_hashes_throttles_when_its_partitions_are_full() -> None:
     assert 960 < table.writes.peak < 1_100
 
 
+def test_what_a_tick_asks_of_a_table_of_hashes_is_asked_by_the_other_shards_when_they_tick() -> None:
+    """Two of 512 shards: each stands for 256, which tick within a quarter of a minute."""
+    table = SpreadTable(LIMITS, Sample(512, (0, 1)), roomy(4))
+
+    granted = [table.take(at=1.0, units=1, is_read=False, is_ticked=True) for _ in range(240)]
+
+    assert sum(granted) == 234  # 256 / 15 each: 3,994 of 4,000 in each of these seconds
+    assert table.writes.total == pytest.approx(234 * 256)
+    assert not table.take(at=15.9, units=1, is_read=False, is_ticked=True)
+    assert table.take(at=16.0, units=1, is_read=False, is_ticked=True)
+
+
+def test_a_tick_asks_by_itself_where_nothing_is_sampled() -> None:
+    table = SpreadTable(LIMITS, Sample(2, (0, 1)), roomy(1))
+
+    granted = [table.take(at=1.0, units=1, is_read=False, is_ticked=True) for _ in range(1_001)]
+
+    assert sum(granted) == 1_000
+
+
 @pytest.mark.parametrize("is_spread", [True, False], ids=["hashes", "shards"])
 def test_the_quota_of_a_table_is_held_however_many_partitions_it_has(is_spread: bool) -> None:
     sample, room = Sample(64, (0,)), Room(1_000, writes=40_000, reads=40_000)

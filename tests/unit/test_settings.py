@@ -40,6 +40,8 @@ API = CONSTANTS | {
     "MAX_TIMEOUT_SECONDS": "50",
     "OPERATIONS_FUNCTION": "operations",
     "OPERATORS": '["arn:aws:iam::123456789012:role/ops-*"]',
+    "SUBMISSION_QUEUE_URLS": "[]",
+    "REFUSED_QUEUE_URLS": "[]",
     "JWT_TENANT_CLAIM": "",
     "SCHEDULES_TABLE": "schedules",
     "SCHEDULE_STATE_TABLE": "schedule_state",

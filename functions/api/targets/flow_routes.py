@@ -10,18 +10,24 @@ from aws_lambda_powertools.event_handler import Response
 from functions.api.http.access import QUERY_OR_STAGE
 from functions.api.http.answers import answer
 from functions.api.http.reading import Request, read_as
-from functions.api.http.route import TEXT, Routes
+from functions.api.http.route import Routes
 from functions.api.targets import flow_answers as answers
 from functions.api.targets.flow_requests import FlowLimitsBody, FlowPath, FlowQuery, FlowsQuery
 from functions.domain.audit import Action, ActionName
 from functions.domain.errors import FlowNotFound
 from functions.domain.jobs.description import limits_body
-from functions.domain.targets.flows import FlowId, FlowLimits
+from functions.domain.targets.flows import KEY, FlowId, FlowLimits
 from functions.ports.flows import FlowStore
 from functions.ports.recorder import AuditTrail
 from functions.services.far_ring.flow_reader import FlowReader
 
-routes = Routes("a flow", key={"schema": TEXT, "description": "The key by which jobs name the flow."})
+routes = Routes(
+    "a flow",
+    key={
+        "schema": {"type": "string", "pattern": f"^{KEY.pattern}$"},
+        "description": "The key by which jobs name the flow.",
+    },
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

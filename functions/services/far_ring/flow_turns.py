@@ -20,7 +20,7 @@ from functions.domain.faults import fault_of
 from functions.domain.instants import MINUTE, SECOND
 from functions.domain.jobs.job import Timer
 from functions.domain.targets.concurrency import is_free
-from functions.domain.targets.flows import FlowId, FlowLimits, FlowState, planned, starts
+from functions.domain.targets.flows import FlowId, FlowLimits, FlowState, limits_named, planned, starts
 from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
 from functions.ports.flows import FlowStore, StoredWaiting
@@ -154,9 +154,8 @@ class FlowTurns:
         first = next(iter(self.flows.waiting(flow, after="", limit=1)), None)
         if first is None:
             return None
-        limits = self.flow_limits.of(flow)
-        named = [each for each in first.timer.job.flows if each.key == flow.key] if first.timer is not None else []
-        return limits or next((each.limits for each in named if each.limits is not None), FlowLimits())
+        named = limits_named(flow, first.timer.job.flows, tenant=first.tenant) if first.timer is not None else None
+        return self.flow_limits.of(flow) or named or FlowLimits()
 
     def _free(self, flow: FlowId, limits: FlowLimits, *, now: datetime) -> int:
         if limits.concurrency is None:

@@ -1,7 +1,8 @@
 """Operations on flows."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -56,7 +57,14 @@ class FlowCalls(ABC):
 
     @abstractmethod
     def _call(
-        self, method: str, path: str, *, repeatable: bool, content: bytes | None = None, key: str | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        repeatable: bool,
+        content: bytes | None = None,
+        key: str | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> Any:
         """Sends a request and gives the JSON of its answer; see Client."""
 
