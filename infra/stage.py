@@ -181,10 +181,8 @@ class Stage:
     @property
     def workers(self) -> tuple[int | None, ...]:
         """How many workers each class may have at once; None where nothing limits them."""
-        return tuple(
-            pollers.concurrency if pollers else limit
-            for pollers, limit in zip(self.pollers, self.max_concurrency, strict=True)
-        )
+        limits = zip(self.pollers, self.max_concurrency, strict=True)
+        return tuple(pollers.concurrency if pollers else limit for pollers, limit in limits)
 
     @property
     def longest_attempt(self) -> timedelta:

@@ -8,6 +8,7 @@ from typing import Any
 from functions.domain.errors import Undecodable
 from functions.domain.instants import MILLISECOND
 from functions.domain.jobs.job import Job
+from functions.domain.targets.flows import read_flow, write_flow
 
 _MOST_MS = 11 * 366 * 86_400_000
 """A job is submitted at most ten years before its time."""
@@ -19,12 +20,17 @@ def write_run_terms(job: Job) -> dict[str, Any]:
     if job.submitted_at is not None:
         # How long before its first due time: of most jobs a small number.
         record["S"] = (job.scheduled_at - job.submitted_at) // MILLISECOND
+    if job.flows:
+        record["F"] = [write_flow(flow) for flow in job.flows]
     return record
 
 
 def read_run_terms(record: dict[str, Any], *, scheduled_at: datetime) -> dict[str, Any]:
     """The fields of a job that a record says of its run, by their names. Raises Undecodable."""
-    return {"submitted_at": scheduled_at - _span(record["S"])} if "S" in record else {}
+    return {
+        "submitted_at": scheduled_at - _span(record["S"]) if "S" in record else None,
+        "flows": tuple(read_flow(flow) for flow in record.get("F", ())),
+    }
 
 
 def _span(milliseconds: object) -> timedelta:

@@ -24,7 +24,6 @@ from functions.domain.jobs.stored_codes import DELIVERIES, JITTERS, OVERLAPS, ST
 from functions.domain.schedules.defaults import STORED
 from functions.domain.schedules.schedule import check_schedule_id
 from functions.domain.schedules.state import Link
-from functions.domain.targets.flows import read_flow, write_flow
 from functions.domain.targets.options import Method, TargetOptions
 from functions.domain.trace import Trace, parse_traceparent
 
@@ -233,7 +232,6 @@ def _read_record(record: dict[str, Any], *, tenant: str) -> Timer:
         options=_read_options(record["x"]) if "x" in record else _STORED_OPTIONS,
         tags=tuple(record.get("l", ())),
         trace=_read_trace(record["t"]) if "t" in record else None,
-        flows=tuple(read_flow(flow) for flow in record.get("F", ())),
         **read_run_terms(record, scheduled_at=scheduled_at),
     )
     spent, counted_from = record.get("f", (0, None))
@@ -281,8 +279,6 @@ def _write_terms(job: Job) -> dict[str, Any]:
         record["l"] = job.tags
     if job.trace is not None:
         record["t"] = str(job.trace)
-    if job.flows:
-        record["F"] = [write_flow(flow) for flow in job.flows]
     return record
 
 
