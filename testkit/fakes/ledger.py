@@ -75,7 +75,9 @@ class InMemoryLedger:
             lease_until=lease_until,
             now=now,
             rescue_count=deaths_of(row, attempt=timer.attempt),
-            met=replace(met, tried=with_attempt(row.tried, taken_over(row), room=room_for_attempts(timer.job))),
+            met=replace(
+                met, tried=with_attempt(row.tried, taken_over(row, now=now), room=room_for_attempts(timer.job))
+            ),
         )
 
     def note_start(self, timer: Timer, *, now: datetime, is_taken_back: bool = False) -> None:

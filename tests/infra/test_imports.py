@@ -17,6 +17,7 @@ IMPORTED: Mapping[str, str] = {
     "functions.api.route_table": "the routes of the gateway",
     "functions.domain.audit": "the columns of the audit trail",
     "functions.domain.errors": "what the rules below refuse a stage with",
+    "functions.domain.far_ring.warming": "how many messages go before a herd",
     "functions.domain.instants": "the units of time",
     "functions.domain.jobs.claims": "how long messages live, leases last and held rows wait",
     "functions.domain.jobs.job": "the names of the priorities",

@@ -20,6 +20,7 @@ from functions.domain.far_ring.timer_record import encode_alarm, encode_envelope
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.retry import Jitter
 from functions.domain.schedules.record import encode_schedule
+from functions.domain.targets.flows import FlowScope
 from functions.domain.tenants.plan import encode_tenant
 from scripts.synthesis import ROOT
 from testkit.builders import NOON, a_link, a_schedule, an_alarm, an_occurrence_timer
@@ -56,7 +57,7 @@ NEW_KINDS = {"pulse row", "schedule sum row"}
 NEW_FORMS = {("cursors", "written closely")}
 """What it refuses to read: written only where it could have recorded nothing itself (docs/upgrading.md)."""
 
-NEW_ENUMS = {Jitter}
+NEW_ENUMS = {FlowScope, Jitter}
 """Values of fields that it does not know."""
 
 NEW_OPTIONS = {

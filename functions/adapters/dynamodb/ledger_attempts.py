@@ -56,7 +56,7 @@ class LedgerAttempts(LedgerWrites):
             condition=lease_is_over,
             assignments="f = :next_fence, r = :rescues, t = :tried",
             removals="j",
-            tried=with_attempt(row.tried, taken_over(row), room=room_for_attempts(timer.job)),
+            tried=with_attempt(row.tried, taken_over(row, now=now), room=room_for_attempts(timer.job)),
             fence=row.fence,
             next_fence=row.fence + 1,
             rescues=deaths_of(row, attempt=timer.attempt),

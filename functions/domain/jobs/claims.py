@@ -192,12 +192,11 @@ def deaths_of(row: LedgerRow, *, attempt: int) -> int:
     return row.rescue_count + 1 if row.attempt == attempt else 0
 
 
-def taken_over(row: LedgerRow) -> PastAttempt:
+def taken_over(row: LedgerRow, *, now: datetime) -> PastAttempt:
     """The attempt that a row says is running, as one that has failed: its lease was over."""
-    assert row.lease_until is not None  # a running row has one
     return PastAttempt(
         attempt=row.attempt,
-        ended_at=row.lease_until,
+        ended_at=row.lease_until or now,
         error_class=SILENT if row.held else WORKER_DIED,
         error="no heartbeat came in time" if row.held else "its worker died",
     )
