@@ -9,6 +9,7 @@ from typing import Protocol
 from functions.domain.jobs.job import Payload, Priority
 from functions.domain.schedules.rules import CronRule
 from functions.domain.schedules.schedule import JobTemplate, Schedule
+from infra.capacity import SIMULATED_INVOCATIONS
 from simulation.orders import LONGEST_LEAD, RETRY, TIMEOUT, flow, tenants_of, usual_class
 from simulation.scenario import SLA, STEADY_LAG, WRITES, Goal, Scenario, Work, lag_goal
 from simulation.size import HERD, SCALE, WAITING, StageSize
@@ -221,6 +222,7 @@ def executions(*, is_full: bool, ramp: float | None = None) -> Scenario:
             Goal("called_a_second", "jobs called a second, at the top", at_least=97_000),
             Goal("ledger_write_peak", "write units a second of the fullest partition of the ledger", at_most=1_000),
             Goal("in_flight_peak", "messages in flight, of all four queues", at_most=4 * 120_000),
+            Goal("concurrency_peak", "workers at once, as `tickwheel doctor` asks for", at_most=SIMULATED_INVOCATIONS),
         ),
         notes=("a ready_capacity of 20 million: three minutes of jobs wait in the queues",),
     )

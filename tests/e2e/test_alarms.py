@@ -13,10 +13,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from functions.domain.far_ring.timer_record import encode_envelope
 from functions.domain.metrics import DIMENSIONS
 from infra.metrics import EMITTED
 from infra.stage import Stage
 from scripts.synthesis import synthesise
+from testkit.builders import a_timer
 from testkit.cloudwatch.alarms import Alarms, short_name
 from testkit.cloudwatch.datapoints import Datapoints, metric
 from testkit.deployment import FUNCTIONS, Deployment
@@ -51,9 +53,13 @@ def faults(deployment: Deployment, client: Client, sink: Sink) -> None:
     sent = send(client, failing, seconds=0, retry=RetryPolicy(strategy="fixed", attempts=1))
     reaches(client, sent.job.id, "failed")
     deployment.client("sqs").send_message(QueueUrl=deployment.queue("LowDead"), MessageBody="another foreign message")
-    # Late by more than is promised, and enough of them for an alarm; the API takes no job that was due a minute ago.
+    # Late by more than is promised, and enough of them for an alarm: messages that their queue gives out that long after their time.
+    due_at = datetime.now(UTC) - timedelta(seconds=45)
     for _ in range(12):
-        send(client, sink.target(), seconds=-45)
+        waited = a_timer(due_at=due_at, target=sink.target().url)
+        deployment.client("sqs").send_message(
+            QueueUrl=deployment.queue("Normal"), MessageBody=encode_envelope([waited]), MessageGroupId=waited.job.tenant
+        )
     for _ in range(2):
         deployment.client("lambda").invoke(FunctionName=deployment.function("Scanner"), Payload=b"{}")
         time.sleep(60 - time.time() % 60)  # what is counted is counted by the minute
