@@ -85,6 +85,7 @@ class VirtualStage:
                 "payloads": fakes.InMemoryPayloadStore(),
                 "rates": fakes.InMemoryRateStore(),
                 "permits": fakes.InMemoryPermitStore(),
+                "flows": fakes.InMemoryFlowStore(),
                 "targets": self.targets,
                 "breaker_store": fakes.InMemoryBreakerStore(),
                 "audit": fakes.DiscardingAudit(),
