@@ -72,6 +72,7 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("GET", "/v1/jobs/{}"): [Call("/v1/jobs/{job}")],
     ("PATCH", "/v1/jobs/{}"): [Call("/v1/jobs/{job}", {"delay": 7_200})],
     ("POST", "/v1/jobs/{}"): [Call("/v1/jobs/{job}:run-now"), Call("/v1/jobs/{job}:frobnicate")],
+    ("GET", "/v1/jobs/{}/payload"): [Call("/v1/jobs/{job}/payload")],
     ("GET", "/v1/jobs/{}/explain"): [Call("/v1/jobs/{job}/explain")],
     ("POST", "/v1/jobs/{}/heartbeat"): [Call("/v1/jobs/{job}/heartbeat", {"fence": 1})],
     ("POST", "/v1/jobs/{}/complete"): [Call("/v1/jobs/{job}/complete", {"fence": 1})],

@@ -45,7 +45,7 @@ def condition_of(request: Request, *, token: Callable[[], str]) -> ChangeConditi
 
     Raises InvalidInput; Misshapen for the key.
     """
-    headers = request.event.headers
+    key, headers = request.key(), request.event.headers
     if_match, if_none_match = headers.get(_IF_MATCH.lower()), headers.get(_IF_NONE_MATCH.lower())
     if if_match is None and if_none_match is None:
         return ALWAYS
@@ -56,7 +56,7 @@ def condition_of(request: Request, *, token: Callable[[], str]) -> ChangeConditi
         is_new=if_none_match is not None,
         exists=is_any,
         versions=None if if_match is None or is_any else _versions_of(if_match),
-        request=_name_of(request, [if_match, if_none_match], token),
+        request=_name_of(request, key, [if_match, if_none_match], token),
     )
 
 
@@ -78,9 +78,8 @@ def _versions_of(header: str) -> frozenset[int]:
     return frozenset(versions)
 
 
-def _name_of(request: Request, conditions: list[str | None], token: Callable[[], str]) -> str:
+def _name_of(request: Request, key: str | None, conditions: list[str | None], token: Callable[[], str]) -> str:
     """The same for a repeat of the request under its key, and for no other: a key that is used again names another."""
-    key = request.key()
     event = request.event
     said = [key, event.http_method, event.path, *conditions, event.body] if key is not None else [token()]
     return hashlib.blake2b("\0".join(part or "" for part in said).encode(), digest_size=8).hexdigest()
