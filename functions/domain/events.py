@@ -71,6 +71,7 @@ KEYS: Mapping[str, str] = {
     "moved_to": "the id under which a job continues",
     "near": "ids of jobs that were sent to a ready queue",
     "note": "the note of the caller who paused it; for a schedule that paused itself, the reason",
+    "offset_ms": "how far the clock of the function was ahead of that of the stores",
     "operation": "the id of an operation",
     "outcome": "the final state of a job, or `retried`",
     "places": "the calls that led to an error, outermost first",

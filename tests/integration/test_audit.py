@@ -305,7 +305,7 @@ def test_what_was_done_by_hand_is_found_newest_first(stage: Stage, database: duc
 
     rows = found(database, QUERIES["DoneByHand"])
 
-    assert len(rows) == 23
+    assert len(rows) == 25
     assert (rows[0]["action"], rows[-1]["action"]) == ("tenant.delete", "schedule.put")
     assert {row["caller"] for row in rows} == {ANN}
 

@@ -18,6 +18,7 @@ from functions.domain.instants import MINUTE, SECOND
 from functions.domain.jobs.job import Delivery, Priority
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.lifecycle import State
+from functions.ports.ledger import Applied
 from functions.services.targets import breakers
 from functions.sweeper import sweep
 from functions.worker.claimer import Claimer
@@ -35,6 +36,7 @@ from tests.properties.schedule_histories import kill_when_it_records
 from tickwheel.cli import app
 from verification.acts import Act
 from verification.checker import Invariant
+from verification.drawing import FLOWS
 from verification.episode import EpisodeResult, judged, run_episode
 from verification.faults import IN_MEMORY
 from verification.stage import Stage
@@ -101,6 +103,19 @@ def a_queue_is_purged(stage: Stage) -> None:
     stage.clock.tick(150 * SECOND)
     scan_all(stage)
     stage.ready.messages.clear()
+
+
+def many_jobs_of_a_slow_flow_come_at_once(stage: Stage) -> None:
+    """More than its burst, and than what one more clock would let start."""
+    for _ in range(12):
+        submit(stage, flows=FLOWS[3])
+    for _ in range(2):
+        stage.work()
+
+
+def spends_what_is_spent(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(fakes.InMemoryFlowStore, "spend", lambda *_, **__: Applied())
+    return {}
 
 
 def jobs_of_two_classes_share_a_bucket(stage: Stage) -> None:
@@ -282,6 +297,7 @@ EPISODES = [
     (a_large_payload_of_each_tenant, keeps_all_payloads_in_one_place, Invariant.TENANTS_APART),
     (a_job_is_cancelled_between_its_attempts, runs_what_is_cancelled, Invariant.CANCELS_KEPT),
     (a_rescued_worker_goes_on, rescues_with_the_same_fence, Invariant.FENCES_GROW),
+    (many_jobs_of_a_slow_flow_come_at_once, spends_what_is_spent, Invariant.FLOWS_KEPT),
     (
         schedule_histories.a_pause_leaves_messages_behind,
         schedule_mutations.admits_whatever_comes,
