@@ -14,7 +14,7 @@ from functions.domain.instants import MILLISECOND, parse_instant
 from functions.domain.jobs.job import MAX_PARKED, Delivery
 from functions.domain.jobs.occurrence import identity_of
 from functions.domain.lifecycle import TERMINAL, State
-from verification.history import Answer, Call, Cancel, Fires, History, Job, Row
+from verification.history import Call, Cancel, Fires, History, Job, Row
 
 _NO_CALL_NEEDED = frozenset({"breaker_open", "flow_wait_too_long"})
 """Classes of errors with which a job fails for good although its target was never called."""
@@ -290,7 +290,7 @@ _RESOLUTION = MILLISECOND
 
 def _is_under_way(call: Call, at: datetime) -> bool:
     """Whether a call has its permit then: a target that answered 202 has given it back."""
-    return call.answer is not Answer.PENDING and call.is_taken and at < call.until
+    return not call.is_held and call.is_taken and at < call.until
 
 
 def _schedule_of(key: str) -> str:

@@ -74,7 +74,8 @@ class Fires:
 class Call:
     """One call of a target, as it saw it.
 
-    until: until when the caller may have been at it; its end, or that of its lease. ahead: of the caller's clock.
+    until: until when the caller may have been at it; its end, or that of its lease. ahead: of the caller's clock. is_held: it
+    was answered by 202, whatever its target has reported since.
     """
 
     key: str
@@ -87,6 +88,7 @@ class Call:
     payload: str | None
     answer: Answer
     ahead: timedelta = timedelta(0)
+    is_held: bool = False
 
     @property
     def is_taken(self) -> bool:

@@ -53,6 +53,7 @@ class _Seen:
             payload=self.payload,
             answer=said.get(id(self.run), self.answer),
             ahead=self.ahead,
+            is_held=self.answer is Answer.PENDING,
         )
 
 

@@ -99,7 +99,7 @@ SLOW = NamedFlow(key="rated", limits=FlowLimits(rate=parse_rate("60/min"), burst
 GOOD = {
     "runs when the one before it in its flow has ended": of_a_flow(ONE_AT_ONCE, a_call(1), a_call(2)),
     "runs while a target that answered 202 goes on": of_a_flow(
-        ONE_AT_ONCE, a_call(1, Answer.PENDING, until=NOON + MINUTE), a_call(2)
+        ONE_AT_ONCE, a_call(1, until=NOON + MINUTE, is_held=True), a_call(2)
     ),
     "comes with the burst of its flow": of_a_flow(SLOW, a_call(), a_call(), a_call(2)),
     "comes by another clock": of_a_flow(SLOW, *[a_call()] * 4, slack=2 * SECOND),
