@@ -50,6 +50,8 @@ def wiring(clock: SystemClock | None = None, *, handlers: Mapping[str, Handler] 
         "READY_CAPACITY": 1_000_000,
         "SHED_AFTER_SECONDS": 300,
         "AUDIT_STREAM": "audit",
+        "SUBMISSION_QUEUE_URLS": "[]",
+        "REFUSED_QUEUE_URLS": "[]",
         **tables,
     }
     made = Wiring(
