@@ -57,6 +57,7 @@ class DescribedJob(TypedDict):
     http: NotRequired[dict[str, Any]]
     asynchronous: NotRequired[bool]
     tags: NotRequired[list[str]]
+    flow: NotRequired[list[dict[str, Any]]]
     submitted_at: NotRequired[Instant]
     """When the API accepted the job. Absent for runs of schedules."""
     occurrence: NotRequired[dict[str, Any]]

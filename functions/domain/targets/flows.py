@@ -17,7 +17,7 @@ from typing import Any
 
 from functions.domain import key_lengths
 from functions.domain.errors import InvalidJob, Undecodable
-from functions.domain.gcra import room_at, tolerance_of
+from functions.domain.gcra import tolerance_of
 from functions.domain.instants import DAY, HOUR, MINUTE, SECOND, to_ms
 
 MAX_FLOWS = 3
@@ -244,14 +244,8 @@ def earliest_start(state: FlowState, limits: FlowLimits, *, now: datetime, behin
 
 
 def _next_at(state: FlowState, *, now: datetime) -> datetime:
-    return max(now, *(at for at in (state.next_at, state.planned_at) if at is not None), now)
-
-
-def has_room(state: FlowState, limits: FlowLimits, *, now: datetime) -> bool:
-    """Whether its rate lets something start now."""
-    if limits.rate is None or state.next_at is None:
-        return True
-    return room_at(state.next_at, now=now, interval=limits.rate.interval, tolerance=limits.tolerance) > 0
+    """The theoretical arrival time of the next, counting what has left the room and has not started."""
+    return max(now, state.next_at or now, state.planned_at or now)
 
 
 def limits_named(flow: FlowId, flows: Iterable[NamedFlow], *, tenant: str) -> FlowLimits | None:
