@@ -1,4 +1,7 @@
+import gc
+import signal
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -55,3 +58,67 @@ def test_another_thread_has_no_limit():
 
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(work).result() == "done"
+
+
+def test_a_finaliser_is_not_ended_and_what_follows_it_is():
+    class Held:
+        def __del__(self) -> None:
+            time.sleep(0.05)
+            finalised.append(self)
+
+    def work() -> None:
+        Held()
+        time.sleep(60)
+
+    finalised: list[object] = []
+    with pytest.raises(OutOfTime), within(0.01):
+        work()
+    assert len(finalised) == 1
+
+
+def test_a_callback_of_the_collector_is_not_ended_and_what_follows_it_is():
+    def slow(*_: object) -> None:
+        time.sleep(0.03)
+        seen.append(True)
+
+    def work() -> None:
+        gc.collect()
+        time.sleep(60)
+
+    seen: list[bool] = []
+    gc.callbacks.append(slow)
+    try:
+        with pytest.raises(OutOfTime), within(0.01):
+            work()
+    finally:
+        gc.callbacks.remove(slow)
+    assert seen == [True, True]  # as it starts, and as it stops
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_what_python_drops_does_not_take_the_limit_along():
+    class Held:
+        pass
+
+    def slow(_: object) -> None:
+        time.sleep(0.05)
+
+    def work() -> None:
+        held = Held()
+        watched.append(weakref.ref(held, slow))
+        del held
+        time.sleep(60)
+
+    watched: list[weakref.ref[Held]] = []
+    with pytest.raises(OutOfTime), within(0.01):
+        work()
+    assert watched[0]() is None
+
+
+def test_no_timer_is_left_however_the_end_of_the_time_meets_the_end_of_the_work():
+    for turn in range(300):
+        with suppress(OutOfTime), within(0.001 + turn * 1e-6):
+            until = time.monotonic() + 0.001
+            while time.monotonic() < until:
+                pass
+        assert signal.getitimer(signal.ITIMER_REAL)[1] == 0  # one of the test run itself rings once
