@@ -67,11 +67,11 @@ class Model:
             *self._storage(work),
             *self._queues(work),
             *self._functions(work),
-            self._line("API Gateway", "requests", self._requests(work), "http_api_request"),
-            self._line("EventBridge", "ticks by rules on the default bus", self._ticks, None),
+            self.line("API Gateway", "requests", self._requests(work), "http_api_request"),
+            self.line("EventBridge", "ticks by rules on the default bus", self._ticks, None),
             *self._watching(work),
-            self._line("Secrets Manager", "the secret of webhooks", self.deployed.secrets, "secret"),
-            self._line("KMS", "the key of the topics", self.deployed.keys, "kms_key"),
+            self.line("Secrets Manager", "the secret of webhooks", self.deployed.secrets, "secret"),
+            self.line("KMS", "the key of the topics", self.deployed.keys, "kms_key"),
             *self._payloads(work),
             *self._audit(work),
         ]
@@ -79,36 +79,34 @@ class Model:
 
     def eventbridge(self, work: Workload) -> Bill:
         """What EventBridge Scheduler costs, with a queue, a worker and an idempotency table behind it."""
-        fill = self._fill(work)
+        fill = self.fill(work)
         stored = work.executions / DAYS * LEDGER_DAYS * (self.assumed.ledger_row + STORED_OVERHEAD) / GB
         writes = 0 if work.delivery == "at_least_once" else 2 * work.attempts
         logged = (
             work.executions * self.measured.log_bytes["near"] + work.attempts / fill * self.assumed.log_line_of_lambda
         )
         lines = [
-            self._line("EventBridge Scheduler", "invocations", work.executions, "eventbridge_schedule"),
-            self._line("SQS", "sends, one message each", work.executions, "sqs_request"),
-            self._line("SQS", "receives and deletes", 2 * work.attempts / fill, "sqs_request", is_assumed=True),
-            self._line("SQS", "receives of nothing", UNLIMITED_POLLERS * POLLS, "sqs_request", is_assumed=True),
-            self._line("DynamoDB", "writes: an idempotency record put and completed", writes, "dynamodb_write_unit"),
-            self._line("DynamoDB", "storage of them", stored if writes else 0, "dynamodb_gb_month", is_assumed=True),
-            self._line(
+            self.line("EventBridge Scheduler", "invocations", work.executions, "eventbridge_schedule"),
+            self.line("SQS", "sends, one message each", work.executions, "sqs_request"),
+            self.line("SQS", "receives and deletes", 2 * work.attempts / fill, "sqs_request", is_assumed=True),
+            self.line("SQS", "receives of nothing", UNLIMITED_POLLERS * POLLS, "sqs_request", is_assumed=True),
+            self.line("DynamoDB", "writes: an idempotency record put and completed", writes, "dynamodb_write_unit"),
+            self.line("DynamoDB", "storage of them", stored if writes else 0, "dynamodb_gb_month", is_assumed=True),
+            self.line(
                 "DynamoDB",
                 "their point-in-time recovery",
                 stored if writes else 0,
                 "dynamodb_pitr_gb_month",
                 is_assumed=True,
             ),
-            self._line("DynamoDB", "reads: look-ups", work.look_ups * work.jobs, "dynamodb_read_unit"),
-            *self._worker(work),
-            self._line("CloudWatch", "logs in", logged / GB, "log_gb", is_assumed=True),
-            self._line(
+            self.line("DynamoDB", "reads: look-ups", work.look_ups * work.jobs, "dynamodb_read_unit"),
+            *self.worker(work),
+            self.line("CloudWatch", "logs in", logged / GB, "log_gb", is_assumed=True),
+            self.line(
                 "CloudWatch", "logs kept", logged / GB * self.deployed.log_days / DAYS, "log_gb_month", is_assumed=True
             ),
-            self._line(
-                "CloudWatch", "alarms: dead letters, age, errors, throttles", 4, "alarm_metric", is_assumed=True
-            ),
-            self._line("X-Ray", "traces", self.assumed.traced * work.attempts / fill, "xray_trace", is_assumed=True),
+            self.line("CloudWatch", "alarms: dead letters, age, errors, throttles", 4, "alarm_metric", is_assumed=True),
+            self.line("X-Ray", "traces", self.assumed.traced * work.attempts / fill, "xray_trace", is_assumed=True),
         ]
         return Bill(lines=tuple(line for line in lines if line.quantity), executions=work.executions)
 
@@ -129,7 +127,7 @@ class Model:
             low, high = (middle, high) if gap(middle) > 0 else (low, middle)
         return high
 
-    def _line(self, service: str, what: str, quantity: float, unit: str | None, *, is_assumed: bool = False) -> Line:
+    def line(self, service: str, what: str, quantity: float, unit: str | None, *, is_assumed: bool = False) -> Line:
         """unit: of which there is a price; None for what is free."""
         usd = quantity * self.prices[unit] if unit else 0.0
         return Line(service=service, what=what, quantity=quantity, unit=unit or "free", usd=usd, is_assumed=is_assumed)
@@ -139,7 +137,7 @@ class Model:
         """Of all shards, the sweeper and the operations."""
         return (self.deployed.shards + 2) * MINUTES
 
-    def _fill(self, work: Workload) -> float:
+    def fill(self, work: Workload) -> float:
         return self.assumed.fill_at(work.attempts / SECONDS)
 
     def _requests(self, work: Workload) -> float:
@@ -167,7 +165,7 @@ class Model:
         longer = max(0.0, row - self.far_row(replace(work, payload=self.measured.payload))) / READ_UNIT / 2
         ledgered = 2 if work.delivery == "exactly_once" else 0
         shards, marked = self.deployed.shards * MINUTES, work.tenants * DAYS
-        processes = max(1.0, work.attempts / SECONDS / self._fill(work) * self._batch_s)
+        processes = max(1.0, work.attempts / SECONDS / self.fill(work) * self._batch_s)
         tallied = min(2 * work.executions, max(2 * work.executions / TALLIED, work.tenants * MINUTES))
         audited = self.deployed.audit_sample * (far * (row / READ_UNIT / 2 + 0.5) + shards / 2)
         swept = SWEEPS * work.schedules * self.assumed.state_row / READ_UNIT / 2
@@ -193,11 +191,11 @@ class Model:
         ]
         return [
             *(
-                self._line("DynamoDB", f"writes: {what}", count, "dynamodb_write_unit", is_assumed=assumed)
+                self.line("DynamoDB", f"writes: {what}", count, "dynamodb_write_unit", is_assumed=assumed)
                 for what, count, assumed in writes
             ),
             *(
-                self._line("DynamoDB", f"reads: {what}", count, "dynamodb_read_unit", is_assumed=assumed)
+                self.line("DynamoDB", f"reads: {what}", count, "dynamodb_read_unit", is_assumed=assumed)
                 for what, count, assumed in reads
             ),
         ]
@@ -214,16 +212,16 @@ class Model:
         gb = {what: rows * (size + STORED_OVERHEAD) / GB for what, (rows, size) in held.items()}
         return [
             *(
-                self._line("DynamoDB", f"storage: {what}", held, "dynamodb_gb_month", is_assumed=what != "far rows")
+                self.line("DynamoDB", f"storage: {what}", held, "dynamodb_gb_month", is_assumed=what != "far rows")
                 for what, held in gb.items()
             ),
-            self._line(
+            self.line(
                 "DynamoDB", "point-in-time recovery of all", sum(gb.values()), "dynamodb_pitr_gb_month", is_assumed=True
             ),
         ]
 
     def _queues(self, work: Workload) -> list[Line]:
-        fill = self._fill(work)
+        fill = self.fill(work)
         chunks = math.ceil(fill * min(self.far_row(work), INLINE + UNIT) / BILLED_MESSAGE)
         far_a_minute = (work.jobs * work.far_share + work.fires) / MINUTES / self.deployed.shards
         near, far = work.jobs * (1 - work.far_share), work.jobs * work.far_share + work.fires
@@ -236,22 +234,22 @@ class Model:
             + deployed.pollers
         )
         return [
-            self._line("SQS", "sends", sent, "sqs_request"),
-            self._line("SQS", "receives and deletes", taken, "sqs_request", is_assumed=True),
-            self._line("SQS", "both, for their message groups", sent + taken, "sqs_fair_request", is_assumed=True),
-            self._line("SQS", "receives of nothing", idle * POLLS, "sqs_request", is_assumed=True),
+            self.line("SQS", "sends", sent, "sqs_request"),
+            self.line("SQS", "receives and deletes", taken, "sqs_request", is_assumed=True),
+            self.line("SQS", "both, for their message groups", sent + taken, "sqs_fair_request", is_assumed=True),
+            self.line("SQS", "receives of nothing", idle * POLLS, "sqs_request", is_assumed=True),
         ]
 
     @property
     def _batch_s(self) -> float:
         return self.assumed.batch_s + self.assumed.target_s
 
-    def _worker(self, work: Workload) -> list[Line]:
-        batches = work.attempts / self._fill(work)
+    def worker(self, work: Workload) -> list[Line]:
+        batches = work.attempts / self.fill(work)
         memory = self.deployed.memory["worker"] / UNIT
         return [
-            self._line("Lambda", "requests: worker", batches, "lambda_request", is_assumed=True),
-            self._line("Lambda", "GB-s: worker", batches * self._batch_s * memory, "lambda_gb_second", is_assumed=True),
+            self.line("Lambda", "requests: worker", batches, "lambda_request", is_assumed=True),
+            self.line("Lambda", "GB-s: worker", batches * self._batch_s * memory, "lambda_gb_second", is_assumed=True),
             self._starts("worker", batches * memory),
         ]
 
@@ -261,13 +259,13 @@ class Model:
         https://aws.amazon.com/blogs/compute/aws-lambda-standardizes-billing-for-init-phase/
         """
         seconds = invocations * self.assumed.cold * self.assumed.start_s
-        return self._line("Lambda", f"GB-s: starts, {functions}", seconds, "lambda_gb_second", is_assumed=True)
+        return self.line("Lambda", f"GB-s: starts, {functions}", seconds, "lambda_gb_second", is_assumed=True)
 
     def _pollers(self, work: Workload) -> float:
         """Provisioned, on average: those that are always there, or as many as receive what is executed."""
         if not self.deployed.pollers:
             return 0
-        return max(self.deployed.pollers, work.attempts / SECONDS / (self._fill(work) * POLLS_A_SECOND))
+        return max(self.deployed.pollers, work.attempts / SECONDS / (self.fill(work) * POLLS_A_SECOND))
 
     def _functions(self, work: Workload) -> list[Line]:
         memory = {name: megabytes / UNIT for name, megabytes in self.deployed.memory.items()}
@@ -280,17 +278,17 @@ class Model:
         ticked = MINUTES * (assumed.sweep_s * memory["sweeper"] + assumed.tick_s * memory["operations"])
         ticks = MINUTES * (self.deployed.shards * memory["scanner"] + memory["sweeper"] + memory["operations"])
         return [
-            *self._worker(work),
-            self._line("Lambda", "requests: API", requests, "lambda_request"),
-            self._line("Lambda", "GB-s: API", api_s * memory["api"], "lambda_gb_second", is_assumed=True),
-            self._line("Lambda", "requests: ticks", self._ticks, "lambda_request"),
-            self._line("Lambda", "GB-s: scanner", scanner, "lambda_gb_second", is_assumed=True),
-            self._line("Lambda", "GB-s: sweeper, operations", ticked, "lambda_gb_second", is_assumed=True),
+            *self.worker(work),
+            self.line("Lambda", "requests: API", requests, "lambda_request"),
+            self.line("Lambda", "GB-s: API", api_s * memory["api"], "lambda_gb_second", is_assumed=True),
+            self.line("Lambda", "requests: ticks", self._ticks, "lambda_request"),
+            self.line("Lambda", "GB-s: scanner", scanner, "lambda_gb_second", is_assumed=True),
+            self.line("Lambda", "GB-s: sweeper, operations", ticked, "lambda_gb_second", is_assumed=True),
             self._starts("API and ticks", requests * memory["api"] + ticks),
-            self._line(
+            self.line(
                 "Lambda", "provisioned pollers, hours", self._pollers(work) * HOURS, "poller_hour", is_assumed=True
             ),
-            self._line(
+            self.line(
                 "Lambda",
                 "GB-s: workers kept started",
                 self.deployed.ready * memory["worker"] * SECONDS,
@@ -301,7 +299,7 @@ class Model:
     def _watching(self, work: Workload) -> list[Line]:
         deployed, log = self.deployed, self.measured.log_bytes
         far = work.jobs * work.far_share + work.fires
-        invocations = work.attempts / self._fill(work) + self._requests(work) + self._ticks
+        invocations = work.attempts / self.fill(work) + self._requests(work) + self._ticks
         logged = (
             far * log["far"]
             + (work.executions - far) * log["near"]
@@ -310,13 +308,13 @@ class Model:
             + invocations * self.assumed.log_line_of_lambda
         ) / GB
         return [
-            self._line("CloudWatch", "logs in", logged, "log_gb", is_assumed=True),
-            self._line("CloudWatch", "logs kept", logged * deployed.log_days / DAYS, "log_gb_month", is_assumed=True),
-            self._line("CloudWatch", "metrics, by hours with values", self._metrics(work), "metric", is_assumed=True),
-            self._line("CloudWatch", "alarms, by their metrics", deployed.alarm_metrics, "alarm_metric"),
-            self._line("CloudWatch", "composite alarms", deployed.composite_alarms, "composite_alarm"),
-            self._line("CloudWatch", "dashboard", deployed.dashboards, "dashboard"),
-            self._line("X-Ray", "traces", self.assumed.traced * invocations, "xray_trace", is_assumed=True),
+            self.line("CloudWatch", "logs in", logged, "log_gb", is_assumed=True),
+            self.line("CloudWatch", "logs kept", logged * deployed.log_days / DAYS, "log_gb_month", is_assumed=True),
+            self.line("CloudWatch", "metrics, by hours with values", self._metrics(work), "metric", is_assumed=True),
+            self.line("CloudWatch", "alarms, by their metrics", deployed.alarm_metrics, "alarm_metric"),
+            self.line("CloudWatch", "composite alarms", deployed.composite_alarms, "composite_alarm"),
+            self.line("CloudWatch", "dashboard", deployed.dashboards, "dashboard"),
+            self.line("X-Ray", "traces", self.assumed.traced * invocations, "xray_trace", is_assumed=True),
         ]
 
     def _metrics(self, work: Workload) -> float:
@@ -339,14 +337,14 @@ class Model:
         return (hours + others * min(HOURS, work.executions * self.assumed.rare)) / HOURS
 
     def _audit(self, work: Workload) -> list[Line]:
-        fill = self._fill(work)
+        fill = self.fill(work)
         steps = math.ceil(fill * self.measured.audit_line / AUDIT_STEP)
         kept = work.executions / DAYS * AUDIT_DAYS * self.measured.audit_line_kept / GB
         return [
-            self._line(
+            self.line(
                 "Firehose", "the audit trail, in 5 KB", work.executions / fill * steps, "firehose_5_kb", is_assumed=True
             ),
-            self._line("S3", "the audit trail, once it is 400 days old", kept, "s3_gb_month"),
+            self.line("S3", "the audit trail, once it is 400 days old", kept, "s3_gb_month"),
         ]
 
     def _payloads(self, work: Workload) -> list[Line]:
@@ -355,7 +353,7 @@ class Model:
         objects = work.jobs
         kept = work.jobs_a_day * (work.far_share * work.wait_days) * work.payload / GB
         return [
-            self._line("S3", "payloads put", objects, "s3_put"),
-            self._line("S3", "payloads read", work.attempts - work.fires, "s3_get"),
-            self._line("S3", "payloads kept", kept, "s3_gb_month"),
+            self.line("S3", "payloads put", objects, "s3_put"),
+            self.line("S3", "payloads read", work.attempts - work.fires, "s3_get"),
+            self.line("S3", "payloads kept", kept, "s3_gb_month"),
         ]

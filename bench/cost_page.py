@@ -1,4 +1,4 @@
-"""Write the figures of `tickwheel cost` into docs/cost.md, and draw its picture: `python -m bench.cost_page`.
+"""Write the figures of `tickwheel cost` into docs/cost.md and docs/comparison.md, and draw its picture: `python -m bench.cost_page`.
 
 A test compares them.
 """
@@ -10,11 +10,13 @@ from pathlib import Path
 
 from bench.cost import Model
 from bench.cost_inputs import model_of
+from bench.cost_others import others
 from bench.cost_report import draw
 from bench.cost_terms import Assumed, Bill, Workload
 from infra.stage import Stage
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cost.md"
+COMPARISON = PAGE.with_name("comparison.md")
 PICTURE = PAGE.parent / "pictures" / "cost.png"
 SIZES = (
     ("dev", Workload(jobs_a_day=10_000, schedules=100)),
@@ -38,6 +40,18 @@ def rows_of(bills: Sequence[Bill]) -> str:
     return "".join(f"| {name} | {' | '.join(f'{usd:,.2f}' for usd in row)} |\n" for name, row in rows.items())
 
 
+def compared(models: Sequence[Model], works: Sequence[Workload]) -> str:
+    """A row for each system: a month, and a million executions of it."""
+    sizes = [
+        {"Tickwheel": model.bill(work), "EventBridge Scheduler": model.eventbridge(work), **others(model, work)}
+        for model, work in zip(models, works, strict=True)
+    ]
+    return "".join(
+        f"| {name} | {' | '.join(f'{size[name].usd:,.2f} ({size[name].usd_a_million:,.2f} a million)' for size in sizes)} |\n"
+        for name in sizes[0]
+    )
+
+
 def main() -> None:
     """Replace what the tables and the sentence about the crossing say, and the picture."""
     models: list[Model] = [model_of(Stage.named(stage), Assumed()) for stage, _ in SIZES]
@@ -51,6 +65,13 @@ def main() -> None:
         rows = rows_of(found)
         page, count = re.subn(_TABLE.format(name=name), lambda table, rows=rows: table[1] + rows, page)
         assert count == 1, f"docs/cost.md has {count} tables of {name}"
+    comparison, count = re.subn(
+        r"(\| USD a month \|[^\n]*\n\|[-|]*\n)(?:\|[^\n]*\n)*",
+        lambda table: table[1] + compared(models, works),
+        COMPARISON.read_text(),
+    )
+    assert count == 1, f"docs/comparison.md has {count} tables of months"
+    COMPARISON.write_text(comparison)
     crossing = models[1].crossover(works[1])
     assert crossing is not None
     PAGE.write_text(re.sub(r"at [0-9,]+ jobs a day on `prod`", f"at {crossing:,.0f} jobs a day on `prod`", page))

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.cost import Model
+from bench.cost_others import others
 from bench.cost_terms import Bill, Workload
 
 EXCLUDED = (
@@ -42,6 +43,7 @@ def as_json(model: Model, work: Workload) -> dict[str, Any]:
         "assumed": asdict(model.assumed),
         "tickwheel": _bill_json(ours),
         "eventbridge_scheduler": _bill_json(theirs),
+        "others": {name: _bill_json(bill) for name, bill in others(model, work).items()},
         "cheaper_from_jobs_a_day": model.crossover(work),
         "notes": [EXCLUDED, GUARANTEES],
     }
@@ -104,6 +106,8 @@ def _summary(model: Model, work: Workload, ours: Bill, theirs: Bill) -> list[str
         lines.append(
             f"A million executions: {ours.usd_a_million:,.2f} USD here, {theirs.usd_a_million:,.2f} USD by EventBridge Scheduler."
         )
+        compared = ", ".join(f"{bill.usd_a_million:,.2f} by {name}" for name, bill in others(model, work).items())
+        lines.append(f"The same as executions of workflows (docs/comparison.md): {compared}.")
     crossing = model.crossover(work)
     lines.append(
         f"Cheaper than EventBridge Scheduler from {crossing:,.0f} jobs a day on, all else being the same."

@@ -10,6 +10,7 @@ from bench.budgets import Units
 from bench.cost import INLINE, KNOWLEDGE_SECONDS, SWEEPS, TALLIED, Model
 from bench.cost import PULSE_WRITES as WRITES_OF_PULSE
 from bench.cost_inputs import deployed_of, model_of, read_measured
+from bench.cost_others import others
 from bench.cost_terms import DAYS, Assumed, Bill, Deployed, Measured, Workload
 from bench.prices import read_prices_of_one
 from functions.domain.far_ring.timer_record import INLINE_LIMIT
@@ -284,6 +285,28 @@ def test_an_at_least_once_job_has_no_ledger_row():
 )
 def test_eventbridge_scheduler_is_what_it_is_by_hand(what: str, quantity: float, usd: float):
     assert line(MODEL.eventbridge(WORK), what) == (pytest.approx(quantity), pytest.approx(usd))
+
+
+@pytest.mark.parametrize(
+    ("service", "what", "quantity", "usd"),
+    [
+        ("Step Functions, standard", "state transitions", 63e6, 1_575.0),
+        ("Step Functions, standard", "requests: worker", 33e6, 6.6),
+        ("Lambda durable functions", "durable operations", 63e6, 504.0),
+        ("Lambda durable functions", "durable: data written", 30.72, 7.68),
+        ("Lambda durable functions", "requests: starts of executions", 30e6, 6.0),
+        ("Temporal Cloud", "actions", 63e6, 3_150.0),
+    ],
+)
+def test_workflow_services_are_what_they_are_by_hand(service: str, what: str, quantity: float, usd: float):
+    assert line(others(MODEL, WORK)[service], what) == (pytest.approx(quantity), pytest.approx(usd))
+
+
+def test_a_plan_of_temporal_is_a_tenth_of_what_is_used():
+    lines = [each for each in others(MODEL, WORK)["Temporal Cloud"].lines if each.service == "Temporal Cloud"]
+    used = sum(each.usd for each in lines if not each.what.startswith("the plan"))
+
+    assert sum(each.usd for each in lines) == pytest.approx(1.1 * used)
 
 
 def test_a_total_is_the_sum_of_its_lines_and_reported_for_a_million():

@@ -44,6 +44,19 @@ def test_the_tables_are_what_the_command_says(system: str) -> None:
         assert f"| {name} | {' | '.join(f'{bill[field]:,.2f}' for bill in bills)} |" in PAGE
 
 
+def test_the_comparison_is_what_the_command_says() -> None:
+    page = (DOCS / "comparison.md").read_text()
+    bills = [priced(*size) for size in SIZES]
+    names = {"Tickwheel": "tickwheel", "EventBridge Scheduler": "eventbridge_scheduler"}
+    others = ("Lambda durable functions", "Step Functions, standard", "Temporal Cloud")
+
+    for name in (*names, *others):
+        found = [bill[names[name]] if name in names else bill["others"][name] for bill in bills]
+        cells = " | ".join(f"{each['usd']:,.2f} ({each['usd_a_million']:,.2f} a million)" for each in found)
+        assert f"| {name} | {cells} |" in page
+    assert all(tuple(bill["others"]) == others for bill in bills)
+
+
 def test_the_crossing_is_what_the_command_says() -> None:
     assert f"{priced(*SIZES[1])['cheaper_from_jobs_a_day']:,.0f} jobs a day on `prod`" in PAGE
 

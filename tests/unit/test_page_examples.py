@@ -1,6 +1,7 @@
 """The examples of pages: bodies are taken by what they are for, programs compile."""
 
 import json
+from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
@@ -32,6 +33,7 @@ def test_every_body_is_taken(model: type[BaseModel], example: str):
         "many-jobs.md",
         "schedules.md",
         "tenants.md",
+        "testing.md",
         "using.md",
     ],
 )
@@ -41,3 +43,14 @@ def test_every_program_compiles(page: str):
     assert programs
     for program in programs:
         compile(program, page, "exec")
+
+
+def test_the_programs_of_a_users_tests_are_those_that_run():
+    examples = Path(__file__).parents[2] / "examples" / "testing"
+    running = (examples / "test_orders.py").read_text()
+    *quoted, of_the_local_cloud = blocks(read_page("testing.md"), "python")
+
+    assert len(quoted) == 4
+    for program in quoted:
+        assert program in running
+    assert "Client()" in of_the_local_cloud
