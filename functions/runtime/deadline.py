@@ -12,6 +12,7 @@ import gc
 import signal
 import threading
 import time
+import weakref
 from types import FrameType
 
 ANSWER_WITHIN, FLUSH_WITHIN, COUNT_WITHIN = 16, 2.5, 1
@@ -55,16 +56,18 @@ class within:  # noqa: N801 - read as a word of the with statement, as contextli
                 signal.setitimer(signal.ITIMER_REAL, max(left, _LEAST), self.interval)
 
 
+_OF_WEAK_REFERENCES = (weakref.__file__, weakref.WeakSet.__init__.__code__.co_filename)
 _SETTING = (within.__enter__.__code__, within.__exit__.__code__)
 
 
 def _ring(_: int, frame: FrameType | None) -> None:
-    """End the body, unless what would be ended is the setting of a timer, or what drops it. It rings again."""
+    """End the body, unless what would be ended is the setting of a timer, or something whose errors Python drops. It rings again."""
     if frame is not None and frame.f_code in _SETTING:
         return
     collecting = [getattr(callback, "__code__", None) for callback in gc.callbacks]
     while frame is not None:
-        if frame.f_code.co_name == "__del__" or frame.f_code in collecting:
+        code = frame.f_code
+        if code.co_name == "__del__" or code in collecting or code.co_filename in _OF_WEAK_REFERENCES:
             return
         frame = frame.f_back
     raise OutOfTime
