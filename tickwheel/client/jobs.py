@@ -105,6 +105,7 @@ class Http:
 class JobFields:
     """The options of a job besides its target, tenant and time; None takes the scheduler's default.
 
+    `run_deadline` is how long a run may take, all its attempts and waits included, from its due time on;
     `http` is for HTTP targets; `asynchronous` starts a Lambda function without waiting for its answer; `tags` are labels;
     `flow` names up to three flows whose rate and concurrency this job shares with the others that name them.
     """
@@ -116,6 +117,7 @@ class JobFields:
     retry: RetryPolicy | None = None
     timeout: timedelta | None = None
     expires_after: timedelta | None = None
+    run_deadline: timedelta | None = None
     http: Http | None = None
     asynchronous: bool | None = None
     tags: Sequence[str] = ()
@@ -130,6 +132,7 @@ class JobFields:
             *choice_problems(f"{prefix}precision", self.precision, Precision),
             *duration_problems(f"{prefix}timeout", self.timeout),
             *duration_problems(f"{prefix}expires_after", self.expires_after),
+            *duration_problems(f"{prefix}run_deadline", self.run_deadline),
             *flag_problems(f"{prefix}asynchronous", self.asynchronous),
             *list_problems(f"{prefix}tags", self.tags, str, "texts"),
             *flow_problems(f"{prefix}flow", self.flow),
@@ -280,6 +283,7 @@ JOB_PARSERS: Parsers = {
     "retry": _parse_retry,
     "timeout": parse_duration,
     "expires_after": parse_duration,
+    "run_deadline": parse_duration,
     "http": _parse_http,
     "flow": parse_flows,
 }

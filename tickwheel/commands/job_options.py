@@ -85,6 +85,9 @@ class JobOptions(OptionSet):
     retry: RetryOptions
     timeout: Annotated[timedelta | None, duration("Timeout of one attempt.")] = None
     expires_after: Annotated[timedelta | None, duration("Do not run the job later than this after its time.")] = None
+    run_deadline: Annotated[
+        timedelta | None, duration("How long a run may take: all its attempts, waits and 202s.")
+    ] = None
     http: HttpOptions
     asynchronous: Annotated[
         bool, typer.Option("--asynchronous", help="Invoke a Lambda function without waiting for its result.")

@@ -150,6 +150,13 @@ class CallBody(requests.StrictModel):
     retry: RetryBody = RetryBody()
     timeout: requests.Duration = REQUESTED.timeout
     expires_after: _Expiry | None = None
+    run_deadline: Annotated[
+        _Age | None,
+        Field(
+            description="How long a run may take, from its due time on: all its attempts, the waits between them and what its target "
+            "does after a 202. Then it fails with the error class `run_deadline`."
+        ),
+    ] = None
     http: HttpBody = HttpBody()
     asynchronous: Annotated[
         bool, Field(strict=True, description="Whether to invoke a Lambda function without waiting for its result.")
@@ -223,7 +230,7 @@ class CallBody(requests.StrictModel):
 
     def call(self) -> dict[str, Any]:
         """What a job and the job of a schedule have of it in the domain, by name: all but the payload."""
-        same = self.by_name("target", "delivery", "precision", "timeout", "expires_after", "tags")
+        same = self.by_name("target", "delivery", "precision", "timeout", "expires_after", "run_deadline", "tags")
         priority = Priority[self.priority.upper()]
         flows = _named(self.flow)
         return {**same, "priority": priority, "retry": self.retry.policy(), "options": self.options(), "flows": flows}

@@ -20,6 +20,8 @@ def write_run_terms(job: Job) -> dict[str, Any]:
     if job.submitted_at is not None:
         # How long before its first due time: of most jobs a small number.
         record["S"] = (job.scheduled_at - job.submitted_at) // MILLISECOND
+    if job.run_deadline is not None:
+        record["D"] = job.run_deadline // MILLISECOND
     if job.flows:
         record["F"] = [write_flow(flow) for flow in job.flows]
     return record
@@ -29,6 +31,7 @@ def read_run_terms(record: dict[str, Any], *, scheduled_at: datetime) -> dict[st
     """The fields of a job that a record says of its run, by their names. Raises Undecodable."""
     return {
         "submitted_at": scheduled_at - _span(record["S"]) if "S" in record else None,
+        "run_deadline": _span(record["D"]) if "D" in record else None,
         "flows": tuple(read_flow(flow) for flow in record.get("F", ())),
     }
 

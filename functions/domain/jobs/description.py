@@ -18,6 +18,7 @@ def describe_job(job: Job) -> dict[str, Any]:
         "priority": (job.priority.name.lower(), "normal"),
         "precision": (job.precision.value, Precision.DEFAULT.value),
         "expires_at": (format_instant(job.expires_at) if job.expires_at else None, None),
+        "run_deadline": (format_duration(job.run_deadline) if job.run_deadline else None, None),
         "http": (_http_body(job.options), {}),
         "asynchronous": (job.options.is_async, False),
         "tags": (list(job.tags), []),

@@ -46,6 +46,7 @@ class Submission:
     tags: tuple[str, ...] = ()
     trace: Trace | None = None
     asked_at: datetime | None = None
+    run_deadline: timedelta | None = None
     flows: tuple[NamedFlow, ...] = ()
 
 
@@ -73,6 +74,7 @@ def job_of(
         retry=submission.retry,
         timeout=submission.timeout,
         expires_at=due_at + submission.expires_after if submission.expires_after else None,
+        run_deadline=submission.run_deadline,
         options=submission.options,
         tags=submission.tags,
         trace=submission.trace,
@@ -96,6 +98,7 @@ def submission_of(job: Job, *, due_at: datetime) -> Submission:
         retry=job.retry,
         timeout=job.timeout,
         expires_after=job.expires_at - job.scheduled_at if job.expires_at else None,
+        run_deadline=job.run_deadline,
         options=job.options,
         tags=job.tags,
         flows=job.flows,
@@ -145,6 +148,7 @@ def _unusual_parts(submission: Submission) -> list[object]:
         "retry_on": options.retry_codes,
         "asynchronous": options.is_async,
         "tags": submission.tags,
+        "run_deadline": submission.run_deadline and submission.run_deadline // MILLISECOND,
         "flow": [write_flow(flow) for flow in submission.flows],
     }
     given = {name: value for name, value in parts.items() if value}

@@ -160,6 +160,7 @@ def occurrence_job(
         precision=template.precision,
         retry=template.retry,
         timeout=template.timeout,
+        run_deadline=template.run_deadline,
         options=template.options,
         tags=template.tags,
         flows=template.flows,

@@ -117,6 +117,7 @@ class JobTemplate:
     retry: RetryPolicy = RetryPolicy()  # noqa: RUF009  frozen
     timeout: timedelta = timedelta(seconds=30)
     expires_after: timedelta | None = None
+    run_deadline: timedelta | None = None
     options: TargetOptions = USUAL
     tags: tuple[str, ...] = ()
     flows: tuple[NamedFlow, ...] = ()

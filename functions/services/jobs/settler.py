@@ -17,7 +17,7 @@ from functions.domain.jobs.job import MAX_PARKED, Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.past_attempts import PastAttempt, with_attempt
 from functions.domain.lifecycle import Event, State
-from functions.domain.targets.error_classes import WORKER_DIED
+from functions.domain.targets.error_classes import RUN_DEADLINE, WORKER_DIED
 from functions.domain.tenants.usage import Usage
 from functions.domain.wheel import Ring, Wheel
 from functions.ports.clock import Clock
@@ -83,8 +83,10 @@ class Settler:
 
     def hold(self, timer: Timer, claim: Claim) -> bool:
         """The target answered 202. A watchdog finds out when it falls silent."""
-        lease_until = lease_of(timer.job.timeout, now=self.clock.now())
-        self.place(timer.watchdog(due_at=after_lease(lease_until, skew=self.wheel.lease_skew)))
+        now = self.clock.now()
+        lease_until = lease_of(timer.job.timeout, now=now)
+        looks_at = after_lease(lease_until, skew=self.wheel.lease_skew)
+        self.place(timer.watchdog(due_at=min(looks_at, max(timer.ends_by or looks_at, now))))
         now = self.clock.now()
         answer = self.ledger.hold(timer, fence=claim.fence, owner=claim.owner, lease_until=lease_until, now=now)
         if not isinstance(answer, Refused):
@@ -138,6 +140,10 @@ class Settler:
         if row is not None and row.error:
             error += f"; last error: {row.error}"
         return self.ends.bury(timer, Failed(error, WORKER_DIED), row=row, owner=owner)
+
+    def end_overdue(self, timer: Timer, row: LedgerRow | None, *, owner: str) -> bool:
+        """Its run has taken as long as it may, whatever its target still does after its 202: it is a dead letter, if its row is as seen."""
+        return self.ends.bury(timer, Failed("its run has taken as long as it may", RUN_DEADLINE), row=row, owner=owner)
 
     def release(self, timer: Timer, claim: Claim) -> None:
         """Give the attempt back: without this it would wait for its lease, and count as a death."""
