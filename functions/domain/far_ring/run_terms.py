@@ -8,10 +8,13 @@ from typing import Any
 from functions.domain.errors import Undecodable
 from functions.domain.instants import MILLISECOND
 from functions.domain.jobs.job import Job
+from functions.domain.jobs.occurrence import Keeps
 from functions.domain.targets.flows import read_flow, write_flow
 
 _MOST_MS = 11 * 366 * 86_400_000
 """A job is submitted at most ten years before its time."""
+
+_MOST_KEPT = 1_000
 
 
 def write_run_terms(job: Job) -> dict[str, Any]:
@@ -24,6 +27,9 @@ def write_run_terms(job: Job) -> dict[str, Any]:
         record["D"] = job.run_deadline // MILLISECOND
     if job.flows:
         record["F"] = [write_flow(flow) for flow in job.flows]
+    if job.occurrence is not None and job.occurrence.keeps is not None:
+        # Beside the occurrence, of which a release that does not know it refuses further parts.
+        record["K"] = list(job.occurrence.keeps)
     return record
 
 
@@ -34,6 +40,20 @@ def read_run_terms(record: dict[str, Any], *, scheduled_at: datetime) -> dict[st
         "run_deadline": _span(record["D"]) if "D" in record else None,
         "flows": tuple(read_flow(flow) for flow in record.get("F", ())),
     }
+
+
+def read_keeps(record: dict[str, Any]) -> Keeps | None:
+    """What the schedule of an occurrence keeps. Raises Undecodable."""
+    if "K" not in record:
+        return None
+    successes, failures, *_ = record["K"]
+    return Keeps(_few(successes), _few(failures))
+
+
+def _few(number: object) -> int:
+    if isinstance(number, int) and not isinstance(number, bool) and 0 <= number <= _MOST_KEPT:
+        return number
+    raise Undecodable("a number of runs to keep is out of its range")
 
 
 def _span(milliseconds: object) -> timedelta:

@@ -175,6 +175,7 @@ def occurrence_job(
             overlap=schedule.overlap,
             pause_after=schedule.pause_after_failures or 0,
             is_end_to_start=schedule.is_end_to_start and not suffix,
+            keeps=schedule.keeps,
         ),
     )
 

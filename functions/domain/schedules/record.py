@@ -72,6 +72,8 @@ def encode_schedule(schedule: Schedule, defaults: Defaults = STORED) -> dict[str
         "overlap": (schedule.overlap.value, defaults.overlap.value),
         "pause_after_failures": (schedule.pause_after_failures, None),
         "history": (schedule.history, defaults.history),
+        "success_history": (schedule.success_history, None),
+        "failure_history": (schedule.failure_history, None),
     }
     rule = {schedule.rule.name: _write_rule(schedule.rule)}
     return {**rule, **_unusual(usual), "job": encode_template(schedule.job, defaults)}
@@ -112,6 +114,8 @@ def decode_schedule(definition: str, *, tenant: str, schedule_id: str) -> Schedu
             overlap=Overlap(written.get("overlap", STORED.overlap)),
             pause_after_failures=written.get("pause_after_failures"),
             history=written.get("history", STORED.history),
+            success_history=written.get("success_history"),
+            failure_history=written.get("failure_history"),
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise Undecodable(f"not a schedule: {error!r}") from error

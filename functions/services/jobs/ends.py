@@ -203,7 +203,8 @@ class Ends:
                 error_class=failure.error_class if failure else "",
             )
         )
-        self.runs.ended(timer, outcome)
+        error_class = failure.error_class if failure else ""
+        self.runs.ended(timer, outcome, ended_at=ended_at or self.clock.now(), error_class=error_class)
 
     def _report_attempt(self, timer: Timer, outcome: str, failure: Failed | None) -> None:
         self.journal.event(
