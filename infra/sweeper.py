@@ -30,6 +30,8 @@ class Sweeper(Construct):
         )
         self.function.grant_tables("timers", "Query", "PutItem", "BatchWriteItem")
         self.function.grant_placing()
+        # Scan: rooms of flows whose turn is overdue.
+        self.function.grant_tables("tenants", "Scan")
         # PutItem: it pauses those whose runs fail, or whose next fire takes too much to find.
         self.function.grant_tables("schedules", "GetItem", "BatchGetItem", "PutItem")
         self.function.grant_tables("schedule_state", "Scan", "GetItem", "UpdateItem")

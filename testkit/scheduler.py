@@ -52,6 +52,7 @@ from functions.services.telemetry.usage import UsageTally
 from functions.services.tenants.submission_rates import SubmissionRates
 from functions.sweeper.heal import Healer, HealReport
 from functions.sweeper.publish import Publisher
+from functions.sweeper.rooms import RoomOpener
 from functions.sweeper.sweep import Sweeper, SweepReport
 from functions.worker.execute import Worker
 from functions.worker.message import Message
@@ -319,6 +320,11 @@ class World:
 
     def heal(self, *, time_limit: timedelta = TIME_LIMIT) -> HealReport:
         return self.build(Healer).heal(time_limit=time_limit)
+
+    def open_rooms(self) -> int:
+        if "room_opener" not in vars(self):
+            self.room_opener = self.build(RoomOpener)
+        return self.room_opener.sweep()
 
     def operate(self, *, time_limit: timedelta = TIME_LIMIT) -> WorkReport:
         return self.operator().carry_on(time_limit=time_limit)

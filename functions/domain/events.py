@@ -121,7 +121,10 @@ EVENTS: Mapping[str, Shape] = {
     "flow_not_handed_on": Shape(
         "the end of a call let out nothing that waits for its flow: the next turn does", ("flow", "error")
     ),
-    "flow_turn_sent_anew": Shape("the turn of a flow was received too often: it was sent again", ("flow",)),
+    "flow_rooms_not_swept": Shape("a sweep did not see whether a room's turn is overdue: a later one does", ("error",)),
+    "flow_turn_sent_anew": Shape(
+        "the turn of a flow was received too often, or overdue, or lost: it was sent again", ("flow",)
+    ),
     "revived": Shape("an overdue attempt was placed again, because its message may be lost", ("job_id", "attempt")),
     "held": Shape("a target has answered 202: it completes the job later", ("job_id", "attempt")),
     "rescued": Shape("an attempt was taken over from a worker that has died", ("job_id", "attempt")),

@@ -89,6 +89,13 @@ class FlowStore(Protocol):
         """
         ...
 
+    def waited_for(self, *, after: str, limit: int) -> tuple[set[FlowId], str]:
+        """Flows for which something waits, among so many rows, as of some moment before; from where to go on, empty at the end.
+
+        after: empty for the beginning, what an answer said, or anything else for any place.
+        """
+        ...
+
     def leave(self, flow: FlowId, *, seen: FlowState, state: FlowState) -> bool:
         """Note what leaves the room, if nothing has left it since `seen`."""
         ...

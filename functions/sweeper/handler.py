@@ -12,6 +12,7 @@ from functions.runtime.settings import SweeperSettings
 from functions.runtime.wiring import Wiring
 from functions.sweeper.heal import Healer
 from functions.sweeper.publish import Publisher
+from functions.sweeper.rooms import RoomOpener
 from functions.sweeper.sweep import Sweeper
 
 settings = SweeperSettings.from_environment()
@@ -19,6 +20,7 @@ wiring = Wiring(settings)
 wiring.confirm()
 sweeper = wiring.build(Sweeper, sample=settings.AUDIT_SAMPLE)
 healer = wiring.build(Healer)
+room_opener = wiring.build(RoomOpener)
 publisher = wiring.build(Publisher, shed_after=timedelta(seconds=settings.SHED_AFTER_SECONDS))
 
 
@@ -29,6 +31,7 @@ def handler(_: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     try:
         publisher.publish()
     finally:
+        room_opener.sweep()
         try:
             healed = healer.heal(time_limit=time_left(context) / 2)
         finally:

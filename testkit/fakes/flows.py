@@ -96,6 +96,12 @@ class InMemoryFlowStore:
         found = sorted(place for place in self.rooms[flow] if place > after and (not upto or place <= upto))
         return found[:limit], len(found) > limit
 
+    def waited_for(self, *, after: str, limit: int) -> tuple[set[FlowId], str]:
+        self.reads += 1
+        rows = sorted((f"{flow} {place}", flow) for flow, room in self.rooms.items() for place in room)
+        page = [row for row in rows if row[0] > after][:limit]
+        return {flow for _, flow in page}, page[-1][0] if len(page) == limit else ""
+
     def leave(self, flow: FlowId, *, seen: FlowState, state: FlowState) -> bool:
         self.writes += 1
         found = self._state(flow)

@@ -192,3 +192,21 @@ def test_only_one_of_two_who_have_seen_the_same_lets_something_leave(flows: Flow
     assert not flows.leave(STRIPE, seen=seen, state=after)
     assert flows.state(STRIPE) == after
     assert flows.leave(STRIPE, seen=after, state=replace(after, version=2))
+
+
+def test_rooms_are_found_a_page_at_a_time_from_any_place(flows: FlowStore):
+    for key in ("a", "b", "c"):
+        for n in range(2):
+            flows.wait(FlowId("acme", key), a_waiting_timer(due_at=NOON + n * SECOND))
+    flows.note_entry(FlowId("acme", "nobody-waits"))
+    flows.set_limits(STRIPE, LIMITS)
+
+    found, after, pages = set[FlowId](), "", 0
+    while pages == 0 or after:
+        page, after = flows.waited_for(after=after, limit=2)
+        found |= page
+        pages += 1
+
+    assert found == {FlowId("acme", key) for key in "abc"}
+    assert pages >= 3
+    assert flows.waited_for(after="anything", limit=100)[0] <= found

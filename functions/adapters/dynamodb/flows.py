@@ -12,7 +12,15 @@ from functions.domain.errors import InvalidInput, Undecodable
 from functions.domain.far_ring.timer_record import decode_timer, encode_timer
 from functions.domain.instants import EPOCH, MICROSECOND, to_ms, to_seconds
 from functions.domain.jobs.job import Timer
-from functions.domain.targets.flows import FlowId, FlowLimits, FlowState, place_in_room, read_limits, write_limits
+from functions.domain.targets.flows import (
+    FlowId,
+    FlowLimits,
+    FlowState,
+    parse_flow_id,
+    place_in_room,
+    read_limits,
+    write_limits,
+)
 from functions.ports.flows import NoRoom, StoredWaiting
 from functions.ports.ledger import Applied
 
@@ -148,6 +156,19 @@ class DynamoDBFlowStore:
         )
         places = [item["i"].removeprefix(_ROOM) for item in found.items]
         return places[:limit], len(places) > limit or bool(found.last)
+
+    def waited_for(self, *, after: str, limit: int) -> tuple[set[FlowId], str]:
+        """One Scan: half a read unit for each 4 KB of the rows, and at most a megabyte."""
+        partition, _, sort = after.partition(" ")
+        found = self.table.scan(
+            limit=limit,
+            after={"t": partition, "i": sort or _STATE} if after else None,
+            condition="begins_with(i, :room)",
+            room=_ROOM,
+        )
+        return {
+            parse_flow_id(item["t"]) for item in found.items
+        }, f"{found.last['t']} {found.last['i']}" if found.last else ""
 
     def leave(self, flow: FlowId, *, seen: FlowState, state: FlowState) -> bool:
         """One write unit."""

@@ -83,9 +83,21 @@ class FlowTurns:
         """Keep an attempt in the room. Raises what the stores raise, and NotPlaced."""
         self.flows.wait(flow, timer)
         state, now = self.flows.note_entry(flow), self.clock.now()
-        if state.turn_at is None or state.turn_at + STALE < now:
+        if _is_overdue(state, now=now):
             # Sent before it is noted: who dies in between comes back, and a turn too many does no harm.
             self._plan_turn(flow, at=now)
+
+    def reopen(self, flow: FlowId) -> bool:
+        """Send the turn of a room that something waits in, where it is overdue or is not known; whether it was sent.
+
+        Its message lives for 14 days, and its state for 30 days after its turn: what waits in the room lives on. Raises
+        what the stores raise, and NotPlaced.
+        """
+        now = self.clock.now()
+        if not _is_overdue(self.flows.state(flow), now=now):
+            return False
+        self._plan_turn(flow, at=now)
+        return True
 
     def take(self, turn: Timer, *, receive_count: int) -> None:
         """Let out what may start, and send the next turn while anything waits. Raises what the stores raise."""
@@ -222,6 +234,11 @@ class FlowTurns:
         """Past the pacer: a turn waits for no cap, and no pause. Raises NotPlaced."""
         for rejected in self.ready.send([turn]):
             raise NotPlaced([rejected.reason])
+
+
+def _is_overdue(state: FlowState, *, now: datetime) -> bool:
+    """Whether no turn is to be expected any more."""
+    return state.turn_at is None or state.turn_at + STALE < now
 
 
 def _place_of(flow: FlowId, timer: Timer) -> int:
