@@ -11,6 +11,7 @@ from infra.audit_alarms import AuditAlarms
 from infra.dashboard import Dashboard
 from infra.dead_letters import DeadLetters
 from infra.encryption import encrypt
+from infra.event_rules import EventRules
 from infra.key_grants import unlock
 from infra.operations import Operations
 from infra.package import Deployment, Package
@@ -40,6 +41,7 @@ class SchedulerStack(cdk.Stack):
         deployment = Deployment(stage=stage, package=package, storage=storage, ready_queues=ready_queues)
         operations = Operations(self, "Operations", deployment=deployment)
         submissions = SubmissionQueues(self, "Submissions", stage=stage)
+        EventRules(self, "EventRules", stage=stage, submissions=submissions)
         api = Api(self, "Api", deployment=deployment, operations=operations.function, submissions=submissions)
         scanner = Scanner(self, "Scanner", deployment=deployment)
         worker = Worker(self, "Worker", deployment=deployment)

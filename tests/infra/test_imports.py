@@ -12,7 +12,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 IMPORTED: Mapping[str, str] = {
     "functions.adapters.dynamodb.tables": "the key schemas of all tables",
+    "functions.api.http.requests": "what a stage takes as a job, for the templates of event rules",
     "functions.api.http.route": "the shape of a route",
+    "functions.api.jobs.bodies": "what a job is, for the templates of event rules",
     "functions.api.openapi": "the description of the API, which goes into the package",
     "functions.api.route_table": "the routes of the gateway",
     "functions.domain.audit": "the columns of the audit trail",
