@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from functions.domain.errors import InvalidInput
 from functions.domain.jobs.submission_queues import TENANT_OF_QUEUE
@@ -16,8 +16,8 @@ MOST_QUEUES = 5
 MOST_SENDERS = 20
 
 
-def check_queues(stage: str, queues: Mapping[str, Sequence[str]]) -> None:
-    """Tenants, each with the roles and users that may send. Raises InvalidStage."""
+def check_queues(stage: str, queues: Mapping[str, Sequence[str]], *, fed: Collection[str] = ()) -> None:
+    """Tenants, each with the roles and users that may send. fed: those that event rules send to. Raises InvalidStage."""
     if len(queues) > MOST_QUEUES:
         raise InvalidStage(
             f"{stage}: submission_queues has {len(queues)} tenants: use at most {MOST_QUEUES}; the others submit by the API or by files"
@@ -26,7 +26,7 @@ def check_queues(stage: str, queues: Mapping[str, Sequence[str]]) -> None:
         where = f"{stage}: submission_queues, {tenant}"
         if not TENANT_OF_QUEUE.fullmatch(tenant):
             raise InvalidStage(f"{where}: the name of a queue cannot hold this id: use {TENANT_OF_QUEUE.pattern}")
-        if not 0 < len(senders) <= MOST_SENDERS:
+        if not (tenant not in fed) <= len(senders) <= MOST_SENDERS:
             raise InvalidStage(
                 f"{where}: has {len(senders)} senders: name 1 to {MOST_SENDERS}, or {ANYBODY!r} for whomever IAM of the account lets send"
             )

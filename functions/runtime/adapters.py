@@ -31,6 +31,7 @@ from functions.adapters.firehose import FirehoseAuditStream
 from functions.adapters.lambda_waker import LambdaWaker
 from functions.adapters.s3.exports import S3ExportStore
 from functions.adapters.s3.payloads import S3PayloadStore
+from functions.adapters.s3.submission_files import S3SubmissionFiles
 from functions.adapters.sqs import SqsReadyQueue
 from functions.adapters.submission_queues import SqsSubmissionQueues
 from functions.adapters.system_clock import SystemClock
@@ -111,6 +112,16 @@ class Adapters:
             stage=self.settings.STAGE,
             urls=self.setting("SUBMISSION_QUEUE_URLS"),
             refused_urls=self.setting("REFUSED_QUEUE_URLS"),
+        )
+
+    @cached_property
+    def submission_files(self) -> S3SubmissionFiles:
+        """Where files of jobs are."""
+        return S3SubmissionFiles(
+            self._s3,
+            self._sqs,
+            bucket=self.setting("SUBMISSION_FILES_BUCKET"),
+            queue_url=self.setting("SUBMISSION_FILES_QUEUE_URLS"),
         )
 
     def _queues(self, ring: Ring) -> SqsReadyQueue:
