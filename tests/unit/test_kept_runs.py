@@ -152,3 +152,24 @@ def test_two_that_end_at_once_are_both_kept(world: World, monkeypatch: pytest.Mo
     world.ends().runs.ended(first, State.SUCCEEDED, ended_at=NOON)
 
     assert [run.fire_at for run in world.state(KEEPING).kept_runs] == [NOON - SECOND, NOON]
+
+
+def test_a_run_whose_worker_dies_before_it_is_kept_has_ended_and_the_next_is_kept(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    world.store(KEEPING)
+    first, second = (an_occurrence_timer(KEEPING, fire_at=NOON - number * SECOND) for number in (2, 1))
+    with monkeypatch.context() as dying:
+        dying.setattr(world.schedules, "keep_runs", _die)
+        assert world.work(a_message(first, "m1")) == ["m1"]
+
+    assert world.work(a_message(first, "m1", receive_count=2)) == []
+    assert world.work(a_message(second, "m2")) == []
+
+    assert world.row(first.job).state is State.SUCCEEDED
+    assert [run.fire_at for run in world.state(KEEPING).kept_runs] == [NOON - SECOND]
+    assert len(world.calls) == 2
+
+
+def _die(*_: object, **__: object) -> bool:
+    raise ConnectionError
