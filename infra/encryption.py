@@ -66,7 +66,7 @@ def key_policy(scope: Construct, *, stage: Stage) -> list[iam.PolicyStatement]:
             conditions={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": log_groups}},
         ),
     ]
-    if stage.event_rules:
+    if stage.event_rules or stage.submission_files:
         queues = stack.format_arn(service="sqs", resource=f"Tickwheel-{stage.name}-*")
         statements.append(
             iam.PolicyStatement(

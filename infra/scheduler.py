@@ -20,6 +20,7 @@ from infra.ready_queues import ReadyQueues
 from infra.scanner import Scanner
 from infra.stage import Stage
 from infra.storage import StorageStack
+from infra.submission_files import SubmissionFiles
 from infra.submission_queues import SubmissionQueues
 from infra.sweeper import Sweeper
 from infra.topics import Topics
@@ -42,7 +43,10 @@ class SchedulerStack(cdk.Stack):
         operations = Operations(self, "Operations", deployment=deployment)
         submissions = SubmissionQueues(self, "Submissions", stage=stage)
         EventRules(self, "EventRules", stage=stage, submissions=submissions)
-        api = Api(self, "Api", deployment=deployment, operations=operations.function, submissions=submissions)
+        files = SubmissionFiles(self, "Files", stage=stage, bucket=storage.files, bucket_arn=storage.files_arn)
+        api = Api(
+            self, "Api", deployment=deployment, operations=operations.function, submissions=submissions, files=files
+        )
         scanner = Scanner(self, "Scanner", deployment=deployment)
         worker = Worker(self, "Worker", deployment=deployment)
         sweeper = Sweeper(self, "Sweeper", deployment=deployment)

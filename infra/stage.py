@@ -71,6 +71,7 @@ class Stage:
     restored_tables: physical names of tables that take the place of the stage's own, after a restore.
     pollers: provisioned ones of a ready queue, where the class has no max_concurrency. warm_throughput: by the names of tables.
     submission_queues: tenants that may send jobs to a queue of their own, each with the roles and users that may send to it.
+    submission_files: whether jobs are taken from files in a bucket.
     event_rules: by their names, events that become jobs; each tenant of one has a submission queue.
     ready_critical: workers that are kept started for `critical` jobs alone, by provisioned concurrency.
     warm_herds: whether messages without a job bring workers up before a herd; only once every worker of the stage knows them.
@@ -107,6 +108,7 @@ class Stage:
     warm_herds: bool = False
     ready_critical: int = 0
     submission_queues: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    submission_files: bool = False
     event_rules: Mapping[str, EventRule] = field(default_factory=dict, hash=False)
     log_level: str = "INFO"
 
@@ -127,7 +129,8 @@ class Stage:
         self._check_operators()
         self._check_key()
         self._check_tables()
-        check_queues(self.name, self.submission_queues, fed={rule.tenant for rule in self.event_rules.values()})
+        fed = {rule.tenant for rule in self.event_rules.values()}
+        check_queues(self.name, self.submission_queues, fed=fed, files=self.submission_files)
         check_event_rules(self.name, self.event_rules, queues=self.submission_queues, rules=self._rules)
         if self.ready_capacity < self.wheel.scan_shards * MIN_BUDGET:
             raise InvalidStage(
@@ -178,7 +181,7 @@ class Stage:
     @property
     def concurrency(self) -> int:
         """How many functions it may run at once, the API apart: workers, scanners, and what consumes dead letters."""
-        consumers = MAX_CONCURRENCY.start * (len(PRIORITIES) + len(self.submission_queues))
+        consumers = MAX_CONCURRENCY.start * (len(PRIORITIES) + len(self.submission_queues) + self.submission_files)
         return sum(limit or 0 for limit in self.workers) + self.wheel.scan_shards + consumers
 
     @property
@@ -210,12 +213,8 @@ class Stage:
 
     @property
     def _rules(self) -> Rules:
-        return Rules(
-            now=EPOCH,
-            allow_plain_http=self.allow_plain_http,
-            max_timeout=self.longest_attempt,
-            allowed=self.allowed_targets,
-        )
+        limits = {"max_timeout": self.longest_attempt, "allowed": self.allowed_targets}
+        return Rules(now=EPOCH, allow_plain_http=self.allow_plain_http, **limits)
 
     def _check_name(self) -> None:
         plain = self.name.isascii() and self.name.isalnum() and self.name.islower()
