@@ -198,10 +198,9 @@ def _function(
             "ALLOWED_TARGETS": json.dumps(stage.targets),
             "ALLOW_PLAIN_HTTP": json.dumps(stage.allow_plain_http),
             "MAX_TIMEOUT_SECONDS": str(int(stage.longest_attempt.total_seconds())),
-            "SUBMISSION_QUEUE_URLS": submissions.urls,
+            "SUBMISSION_QUEUE_URLS": json.dumps([*submissions.urls, *files.urls]),
             "REFUSED_QUEUE_URLS": submissions.refused_urls,
-            "SUBMISSION_FILES_BUCKET": files.bucket_setting,
-            "SUBMISSION_FILES_QUEUE_URLS": files.queue_setting,
+            "FILES_BUCKET": files.bucket_setting,
         },
         # What is left of a message goes back into its queue, and so does a file of which lines are left.
         sends_to_itself=bool(submissions.queues) or files.queue is not None,

@@ -129,7 +129,8 @@ class Stage:
         self._check_operators()
         self._check_key()
         self._check_tables()
-        check_queues(self.name, self.submission_queues, fed={rule.tenant for rule in self.event_rules.values()})
+        fed = {rule.tenant for rule in self.event_rules.values()}
+        check_queues(self.name, self.submission_queues, fed=fed, files=self.submission_files)
         check_event_rules(self.name, self.event_rules, queues=self.submission_queues, rules=self._rules)
         if self.ready_capacity < self.wheel.scan_shards * MIN_BUDGET:
             raise InvalidStage(

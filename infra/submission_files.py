@@ -42,9 +42,9 @@ class SubmissionFiles(Construct):
         return json.dumps([self._bucket.bucket_name] if self._bucket else [])
 
     @property
-    def queue_setting(self) -> str:
-        """Where the turns are, as functions read it: a JSON list."""
-        return json.dumps([self.queue.queue_url] if self.queue else [])
+    def urls(self) -> list[str]:
+        """Where the turns are."""
+        return [self.queue.queue_url] if self.queue else []
 
     def feed(self, function: Function) -> None:
         """Let a function read files, in turns that it sends itself."""
@@ -52,7 +52,7 @@ class SubmissionFiles(Construct):
             return
         queue = [self.queue.queue_arn]
         function.grant("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", on=queue)
-        function.grant("sqs:SendMessage", on=queue)
+        function.grant("sqs:SendMessage", "sqs:ChangeMessageVisibility", on=queue)
         function.grant("s3:GetObject", on=[f"{self._bucket_arn}/{folder}*" for folder in (SUBMISSIONS, RESULTS)])
         function.grant("s3:PutObject", on=[f"{self._bucket_arn}/{RESULTS}*"])
         function.grant("s3:ListBucket", on=[self._bucket_arn])

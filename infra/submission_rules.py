@@ -16,11 +16,16 @@ MOST_QUEUES = 5
 MOST_SENDERS = 20
 
 
-def check_queues(stage: str, queues: Mapping[str, Sequence[str]], *, fed: Collection[str] = ()) -> None:
-    """Tenants, each with the roles and users that may send. fed: those that event rules send to. Raises InvalidStage."""
-    if len(queues) > MOST_QUEUES:
+def check_queues(
+    stage: str, queues: Mapping[str, Sequence[str]], *, fed: Collection[str] = (), files: bool = False
+) -> None:
+    """Tenants, each with the roles and users that may send. fed: those that event rules send to.
+
+    files: whether the stage takes files, whose addresses need as much room as those of a tenant. Raises InvalidStage.
+    """
+    if len(queues) > (most := MOST_QUEUES - files):
         raise InvalidStage(
-            f"{stage}: submission_queues has {len(queues)} tenants: use at most {MOST_QUEUES}; the others submit by the API or by files"
+            f"{stage}: submission_queues has {len(queues)} tenants: use at most {most}; the others submit by the API or by files"
         )
     for tenant, senders in queues.items():
         where = f"{stage}: submission_queues, {tenant}"

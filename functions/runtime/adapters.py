@@ -36,6 +36,7 @@ from functions.adapters.sqs import SqsReadyQueue
 from functions.adapters.submission_queues import SqsSubmissionQueues
 from functions.adapters.system_clock import SystemClock
 from functions.adapters.webhook_keys import SecretsManagerWebhookKeys
+from functions.domain.jobs.submission_queues import files_name
 from functions.domain.wheel import Ring, Wheel
 from functions.runtime.settings import FunctionSettings, ScannerSettings, SweeperSettings
 
@@ -117,11 +118,12 @@ class Adapters:
     @cached_property
     def submission_files(self) -> S3SubmissionFiles:
         """Where files of jobs are."""
+        name = files_name(self.settings.STAGE)
         return S3SubmissionFiles(
             self._s3,
             self._sqs,
-            bucket=self.setting("SUBMISSION_FILES_BUCKET"),
-            queue_url=self.setting("SUBMISSION_FILES_QUEUE_URLS"),
+            bucket=self.setting("FILES_BUCKET"),
+            queue_url=[url for url in self.setting("SUBMISSION_QUEUE_URLS") if url.endswith(f"/{name}")],
         )
 
     def _queues(self, ring: Ring) -> SqsReadyQueue:

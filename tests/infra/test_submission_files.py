@@ -8,6 +8,7 @@ import pytest
 
 from functions.domain.jobs.submission_files import LIFE
 from infra.stage import OWN_KEY, Stage
+from infra.stage_parts import InvalidStage
 from scripts.check_templates import lint
 from scripts.check_templates import synthesise as synthesise_and_check
 from scripts.least_privilege.calls import kept
@@ -26,7 +27,7 @@ def test_a_stage_without_files_has_no_bucket_no_queue_and_no_poller_for_them(dev
     assert not [name for name in dev.of_type("AWS::S3::Bucket") if name.startswith("Files")]
     assert not [name for name in dev.of_type("AWS::Lambda::EventSourceMapping") if name.startswith("Files")]
     environment = dev.environment("api")
-    assert (environment["SUBMISSION_FILES_BUCKET"], environment["SUBMISSION_FILES_QUEUE_URLS"]) == ("[]", "[]")
+    assert (environment["FILES_BUCKET"], environment["SUBMISSION_QUEUE_URLS"]) == ("[]", "[]")
 
 
 def test_what_is_put_below_submissions_is_a_message_and_nothing_else_is(filing: Templates) -> None:
@@ -74,6 +75,11 @@ def test_its_source_has_a_turn_an_invocation_and_is_counted(filing: Templates) -
     )
     assert (source["BatchSize"], source["ScalingConfig"]["MaximumConcurrency"]) == (1, 2)
     assert STAGE.concurrency == Stage.named("dev").concurrency + 2
+
+
+def test_files_take_the_place_of_a_queue_in_the_environment() -> None:
+    with pytest.raises(InvalidStage, match="use at most 4"):
+        dataclasses.replace(STAGE, submission_queues={f"t{number}": ("*",) for number in range(5)})
 
 
 def test_a_stage_with_files_and_a_key_is_clean(tmp_path: Any) -> None:

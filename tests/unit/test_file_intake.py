@@ -257,3 +257,19 @@ def test_a_key_that_is_no_place_of_jobs_is_refused(key: str) -> None:
     with pytest.raises(InvalidInput, match="is no file of jobs"):
         place_of(key)
     assert place_of("submissions/acme/2026/x.jsonl") == ("acme", "2026/x.jsonl")
+
+
+def test_a_turn_that_is_delivered_again_behind_later_ones_reads_nothing(filing: Filing) -> None:
+    filing.world.plans.plans = {"acme": TenantPlan(submission_rate=1, submission_burst=1)}
+    filing.put(*({**ECHO, "payload": number} for number in range(100)))
+    first = filing.files.turns[0]
+    for _ in range(3):
+        filing.turn()
+    reads = filing.files.reads
+
+    filing.files.turns.insert(0, first)
+    filing.turn()
+
+    assert filing.files.reads == reads
+    filing.finish()
+    assert len(filing.jobs()) == 100
