@@ -7,8 +7,12 @@ from typing import Any
 
 from functions.domain.errors import Undecodable
 from functions.domain.instants import MILLISECOND
+from functions.domain.jobs.callbacks import NO_CALLBACKS, read_callbacks, write_callbacks
 from functions.domain.jobs.job import Job
 from functions.domain.targets.flows import read_flow, write_flow
+
+CALLBACKS_IN_RECORD = ',"C":'
+"""Stands in every record of a job with callbacks: inside a text its quotes would be escaped."""
 
 _MOST_MS = 11 * 366 * 86_400_000
 """A job is submitted at most ten years before its time."""
@@ -22,6 +26,8 @@ def write_run_terms(job: Job) -> dict[str, Any]:
         record["S"] = (job.scheduled_at - job.submitted_at) // MILLISECOND
     if job.flows:
         record["F"] = [write_flow(flow) for flow in job.flows]
+    if job.callbacks:
+        record["C"] = write_callbacks(job.callbacks)
     return record
 
 
@@ -30,6 +36,7 @@ def read_run_terms(record: dict[str, Any], *, scheduled_at: datetime) -> dict[st
     return {
         "submitted_at": scheduled_at - _span(record["S"]) if "S" in record else None,
         "flows": tuple(read_flow(flow) for flow in record.get("F", ())),
+        "callbacks": read_callbacks(record["C"]) if "C" in record else NO_CALLBACKS,
     }
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from functions.domain.instants import MILLISECOND, MINUTE, from_ms, to_ms
+from functions.domain.jobs.callbacks import NO_CALLBACKS, Callbacks
 from functions.domain.jobs.id_check import check_of
 from functions.domain.jobs.job import Delivery, Job, Payload, Precision, Priority
 from functions.domain.jobs.job_id import job_id_of
@@ -47,6 +48,7 @@ class Submission:
     trace: Trace | None = None
     asked_at: datetime | None = None
     flows: tuple[NamedFlow, ...] = ()
+    callbacks: Callbacks = NO_CALLBACKS
 
 
 def job_of(
@@ -77,6 +79,7 @@ def job_of(
         tags=submission.tags,
         trace=submission.trace,
         flows=submission.flows,
+        callbacks=submission.callbacks,
         submitted_at=from_ms(to_ms(submission.asked_at)) if submission.asked_at is not None else None,
     )
     return job if id_secret is None else replace(job, identity=identity + check_of(job_id_of(job), secret=id_secret))
@@ -99,6 +102,7 @@ def submission_of(job: Job, *, due_at: datetime) -> Submission:
         options=job.options,
         tags=job.tags,
         flows=job.flows,
+        callbacks=job.callbacks,
     )
 
 
@@ -146,6 +150,7 @@ def _unusual_parts(submission: Submission) -> list[object]:
         "asynchronous": options.is_async,
         "tags": submission.tags,
         "flow": [write_flow(flow) for flow in submission.flows],
+        "callbacks": submission.callbacks.body(),
     }
     given = {name: value for name, value in parts.items() if value}
     return [given] if given else []
