@@ -33,6 +33,7 @@ from functions.api.http.route import Routes
 from functions.api.http.router import serve
 from functions.api.jobs.asked import AskedFor
 from functions.api.jobs.batch_intake import BatchIntake
+from functions.api.jobs.called_back import CalledBack
 from functions.api.jobs.explain import Explainer
 from functions.api.jobs.file_intake import FileIntake
 from functions.api.jobs.find import Finder
@@ -87,6 +88,7 @@ wiring = Wiring(
         "admission": Admission,
         "asked": AskedFires,
         "asked_for": AskedFor,
+        "called_back": CalledBack,
         "batch": BatchIntake,
         "finder": DeadLetterFinder,
         "outcome_reports": OutcomeReports,

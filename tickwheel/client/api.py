@@ -151,6 +151,9 @@ class Client(JobCalls, FlowCalls):
         asynchronous: bool | None = None,
         tags: Sequence[str] = (),
         flow: Sequence[Flow] = (),
+        on_success: str | None = None,
+        on_failure: str | None = None,
+        on_end: str | None = None,
         traceparent: str | None = None,
     ) -> Submitted:
         """Submits one job; see NewJob for the fields, and `submit_job` for the traceparent.
@@ -181,6 +184,9 @@ class Client(JobCalls, FlowCalls):
                 asynchronous=asynchronous,
                 tags=tags,
                 flow=flow,
+                on_success=on_success,
+                on_failure=on_failure,
+                on_end=on_end,
             ),
             traceparent=traceparent,
         )

@@ -107,7 +107,8 @@ class JobFields:
 
     `run_deadline` is how long a run may take, all its attempts and waits included, from its due time on;
     `http` is for HTTP targets; `asynchronous` starts a Lambda function without waiting for its answer; `tags` are labels;
-    `flow` names up to three flows whose rate and concurrency this job shares with the others that name them.
+    `flow` names up to three flows whose rate and concurrency this job shares with the others that name them. `on_success`,
+    `on_failure` and `on_end` are targets that are called with the outcome when the job has ended.
     """
 
     payload: Any = None
@@ -122,6 +123,9 @@ class JobFields:
     asynchronous: bool | None = None
     tags: Sequence[str] = ()
     flow: Sequence[Flow] = ()
+    on_success: str | None = None
+    on_failure: str | None = None
+    on_end: str | None = None
 
     def field_problems(self, prefix: str = "") -> list[FieldProblem]:
         """What is wrong with these fields, by their names behind a prefix."""
@@ -136,6 +140,12 @@ class JobFields:
             *flag_problems(f"{prefix}asynchronous", self.asynchronous),
             *list_problems(f"{prefix}tags", self.tags, str, "texts"),
             *flow_problems(f"{prefix}flow", self.flow),
+            *(
+                problem
+                for name in ("on_success", "on_failure", "on_end")
+                if getattr(self, name) is not None
+                for problem in text_problems(f"{prefix}{name}", getattr(self, name))
+            ),
         ]
 
 
@@ -231,11 +241,21 @@ class PastAttempt(Answer):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Callback(Answer):
+    """A callback of a job that has ended: the job `id` calls its target with the outcome."""
+
+    on: str
+    target: str
+    id: str
+    state: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Job(Answer):
     """A job and its latest attempt. A field is None if the scheduler does not know its value yet.
 
     attempts: the last ones that failed, the oldest first. job: what was submitted, of its headers only the names;
-    unknown of a job that was due soon, until its first attempt.
+    unknown of a job that was due soon, until its first attempt. callbacks: those that its end has led to.
     """
 
     id: str
@@ -254,6 +274,7 @@ class Job(Answer):
     updated_at: datetime | None = None
     attempts: tuple[PastAttempt, ...] = ()
     job: Mapping[str, Any] | None = None
+    callbacks: tuple[Callback, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -101,6 +101,13 @@ class JobOptions(OptionSet):
             help="A flow whose limits it shares: stripe, or stripe,rate=60/min,burst=10,concurrency=5. Repeatable.",
         ),
     ] = None
+    on_success: Annotated[str | None, typer.Option(help="A target that is called when the job has succeeded.")] = None
+    on_failure: Annotated[
+        str | None, typer.Option(help="A target that is called when the job has failed for good or has expired.")
+    ] = None
+    on_end: Annotated[str | None, typer.Option(help="A target that is called when the job has ended in any way.")] = (
+        None
+    )
 
     def as_json(self) -> dict[str, Any]:
         """Its options, as the API takes them."""

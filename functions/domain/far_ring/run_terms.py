@@ -7,9 +7,13 @@ from typing import Any
 
 from functions.domain.errors import Undecodable
 from functions.domain.instants import MILLISECOND
+from functions.domain.jobs.callbacks import NO_CALLBACKS, read_callbacks, write_callbacks
 from functions.domain.jobs.job import Job
 from functions.domain.jobs.occurrence import Keeps
 from functions.domain.targets.flows import read_flow, write_flow
+
+CALLBACKS_IN_RECORD = ',"C":'
+"""Stands in every record of a job with callbacks: inside a text its quotes would be escaped."""
 
 _MOST_MS = 11 * 366 * 86_400_000
 """A job is submitted at most ten years before its time."""
@@ -30,6 +34,8 @@ def write_run_terms(job: Job) -> dict[str, Any]:
     if job.occurrence is not None and job.occurrence.keeps is not None:
         # Beside the occurrence, of which a release that does not know it refuses further parts.
         record["K"] = list(job.occurrence.keeps)
+    if job.callbacks:
+        record["C"] = write_callbacks(job.callbacks)
     return record
 
 
@@ -39,6 +45,7 @@ def read_run_terms(record: dict[str, Any], *, scheduled_at: datetime) -> dict[st
         "submitted_at": scheduled_at - _span(record["S"]) if "S" in record else None,
         "run_deadline": _span(record["D"]) if "D" in record else None,
         "flows": tuple(read_flow(flow) for flow in record.get("F", ())),
+        "callbacks": read_callbacks(record["C"]) if "C" in record else NO_CALLBACKS,
     }
 
 

@@ -23,6 +23,7 @@ def describe_job(job: Job) -> dict[str, Any]:
         "asynchronous": (job.options.is_async, False),
         "tags": (list(job.tags), []),
         "flow": ([flow_body(flow) for flow in job.flows], []),
+        **{name: (target, None) for name, target in job.callbacks.body().items()},
         "submitted_at": (format_instant(job.submitted_at) if job.submitted_at else None, None),
         "occurrence": (_occurrence_body(job.occurrence) if job.occurrence else None, None),
     }

@@ -10,6 +10,7 @@ from enum import IntEnum, StrEnum
 from functions.domain import key_lengths
 from functions.domain.errors import InvalidJob
 from functions.domain.instants import require_aware, to_ms
+from functions.domain.jobs.callbacks import NO_CALLBACKS, Callbacks
 from functions.domain.jobs.occurrence import Occurrence
 from functions.domain.jobs.retry import RetryPolicy, asked_for, spread
 from functions.domain.targets.flows import NamedFlow, check_flows
@@ -74,6 +75,7 @@ class Job:
     options: how the target is called. tags: what its tenant finds it by, in order. flows: what bounds its calls together with
     those of other jobs. trace: that its submission brought.
     submitted_at: when the API took it in, where that is known: of no fire, and of no job of an older release.
+    callbacks: what is called when it has ended.
     """
 
     tenant: str
@@ -96,6 +98,7 @@ class Job:
     trace: Trace | None = None
     flows: tuple[NamedFlow, ...] = ()
     submitted_at: datetime | None = None
+    callbacks: Callbacks = NO_CALLBACKS
 
     def __post_init__(self) -> None:
         check_tenant(self.tenant)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from functions.domain.instants import MILLISECOND, MINUTE, from_ms, to_ms
+from functions.domain.jobs.callbacks import NO_CALLBACKS, Callbacks
 from functions.domain.jobs.id_check import check_of
 from functions.domain.jobs.job import Delivery, Job, Payload, Precision, Priority
 from functions.domain.jobs.job_id import job_id_of
@@ -48,6 +49,7 @@ class Submission:
     asked_at: datetime | None = None
     run_deadline: timedelta | None = None
     flows: tuple[NamedFlow, ...] = ()
+    callbacks: Callbacks = NO_CALLBACKS
 
 
 def job_of(
@@ -79,6 +81,7 @@ def job_of(
         tags=submission.tags,
         trace=submission.trace,
         flows=submission.flows,
+        callbacks=submission.callbacks,
         submitted_at=from_ms(to_ms(submission.asked_at)) if submission.asked_at is not None else None,
     )
     return job if id_secret is None else replace(job, identity=identity + check_of(job_id_of(job), secret=id_secret))
@@ -102,6 +105,7 @@ def submission_of(job: Job, *, due_at: datetime) -> Submission:
         options=job.options,
         tags=job.tags,
         flows=job.flows,
+        callbacks=job.callbacks,
     )
 
 
@@ -150,6 +154,7 @@ def _unusual_parts(submission: Submission) -> list[object]:
         "tags": submission.tags,
         "run_deadline": submission.run_deadline and submission.run_deadline // MILLISECOND,
         "flow": [write_flow(flow) for flow in submission.flows],
+        "callbacks": submission.callbacks.body(),
     }
     given = {name: value for name, value in parts.items() if value}
     return [given] if given else []

@@ -164,6 +164,7 @@ def occurrence_job(
         options=template.options,
         tags=template.tags,
         flows=template.flows,
+        callbacks=template.callbacks,
         expires_at=scheduled_at + min(limits) if limits else None,
         occurrence=Occurrence(
             schedule_id=schedule.schedule_id,

@@ -14,6 +14,7 @@ from typing import Any
 
 from functions.domain.errors import Undecodable
 from functions.domain.instants import format_duration, format_instant, parse_duration, parse_instant
+from functions.domain.jobs.callbacks import CallbackName, Callbacks
 from functions.domain.jobs.description import flow_body, retry_body
 from functions.domain.jobs.job import Delivery, Payload, Precision
 from functions.domain.jobs.overlap import Overlap
@@ -219,6 +220,7 @@ def encode_template(job: JobTemplate, defaults: Defaults = STORED) -> dict[str, 
         "asynchronous": (job.options.is_async, False),
         "tags": (list(job.tags), []),
         "flow": ([flow_body(flow) for flow in job.flows], []),
+        **{name: (target, None) for name, target in job.callbacks.body().items()},
     }
     payload = {} if job.payload.text is None else {"payload": json.loads(job.payload.text)}
     return {"target": job.target, **payload, **_unusual(parts)}
@@ -240,6 +242,7 @@ def _read_job(written: dict[str, Any]) -> JobTemplate:
         options=_read_options(written),
         tags=tuple(written.get("tags", [])),
         flows=tuple(_read_flow(flow) for flow in written.get("flow", [])),
+        callbacks=Callbacks(**{name.value: written[name.value] for name in CallbackName if name.value in written}),
     )
 
 

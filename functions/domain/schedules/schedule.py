@@ -9,6 +9,7 @@ from enum import IntEnum, StrEnum
 
 from functions.domain import key_lengths
 from functions.domain.instants import DAY, SECOND
+from functions.domain.jobs.callbacks import NO_CALLBACKS, Callbacks
 from functions.domain.jobs.job import (
     DOT_SEGMENTS,
     Delivery,
@@ -125,6 +126,7 @@ class JobTemplate:
     options: TargetOptions = USUAL
     tags: tuple[str, ...] = ()
     flows: tuple[NamedFlow, ...] = ()
+    callbacks: Callbacks = NO_CALLBACKS
 
     def __post_init__(self) -> None:
         check_tags(self.tags)

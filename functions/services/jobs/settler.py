@@ -175,7 +175,7 @@ class Settler:
 
         Whoever settled it may have died before its line was sent: it is reported again.
         """
-        self.ends.report_again(job_id_of(timer.job), row, attempt=timer.attempt, target=timer.job.target)
+        self.ends.found(timer, row)
         self.journal.event("duplicate_dropped", job_id=str(job_id_of(timer.job)), attempt=timer.attempt, reason=reason)
         self.journal.count("duplicates_dropped")
         # A dead letter keeps its payload.
@@ -220,15 +220,17 @@ class Settler:
                 self.journal.observe("retry_in_s", max(0.0, wait.total_seconds()))
             self.ends.retried(timer, failure)
         else:
-            self._tidy_up(timer, event, claim, failure)
+            self._tidy_up(timer, event, claim, failure, result=result)
         return True
 
-    def _tidy_up(self, timer: Timer, event: Event, claim: Claim, failure: Failed | None = None) -> None:
+    def _tidy_up(
+        self, timer: Timer, event: Event, claim: Claim, failure: Failed | None = None, *, result: str = ""
+    ) -> None:
         """It has come to its end, without a dead letter."""
         self.forget_payload(timer)
         match event:
             case Event.SUCCEED:
-                self.ends.succeeded(timer, began_at=claim.began_at)
+                self.ends.succeeded(timer, began_at=claim.began_at, result=result)
             case Event.EXPIRE:
                 self.ends.expired(timer)
             case Event.WITHDRAW:
@@ -270,7 +272,7 @@ class Settler:
         if row is not None and is_my_row and row.state in ENDS:
             # It ended the attempt before its worker could note that it is held: nobody else could tidy up after it. One
             # that was ended by a request has another token.
-            self._tidy_up(timer, ENDS[row.state], claim)
+            self._tidy_up(timer, ENDS[row.state], claim, result=row.result)
             return
         self.journal.event("settle_refused", job_id=str(job_id_of(timer.job)), attempt=timer.attempt, fence=claim.fence)
         self.journal.count("claims_lost")
