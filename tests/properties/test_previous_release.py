@@ -40,7 +40,18 @@ from tests.unit.test_tenant_plan import FULL
 from tickwheel.local.checkout import Checkout
 
 NEWS = {
-    "timer": {"trace", "counted_on", "submitted_at", "intervals", "jitter", "flows", "turns", "run_deadline", "keeps", "callbacks"},
+    "timer": {
+        "trace",
+        "counted_on",
+        "submitted_at",
+        "intervals",
+        "jitter",
+        "flows",
+        "turns",
+        "run_deadline",
+        "keeps",
+        "callbacks",
+    },
     "message": {
         "trace",
         "counted_on",

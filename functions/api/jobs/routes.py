@@ -190,7 +190,11 @@ def heartbeat_job(services: JobServices, request: Request, job_id: str) -> Respo
 
 
 @routes.route(
-    "POST /v1/jobs/{id}/complete", access=JOB, body=CompleteBody, refuses=_OF_ATTEMPTS, answers={200: "Ended"}
+    "POST /v1/jobs/{id}/complete",
+    access=JOB,
+    body=CompleteBody,
+    refuses=(*_OF_ATTEMPTS, errors.NotPlaced),
+    answers={200: "Ended"},
 )
 def complete_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
     """Complete an attempt: report that its target has succeeded."""
