@@ -25,6 +25,8 @@ class FlowLimits(TypedDict):
     """How many calls may start at once after a while of none. `null` without a rate."""
     concurrency: int | None
     """How many calls may run at the same time."""
+    ordered: bool
+    """Whether jobs run one after the other, in the order of their due times."""
 
 
 class Flows(TypedDict):
@@ -69,6 +71,7 @@ def limits_body(flow: rules.FlowId, limits: rules.FlowLimits) -> FlowLimits:
         "rate": str(limits.rate) if limits.rate is not None else None,
         "burst": limits.bucket if limits.rate is not None else None,
         "concurrency": limits.concurrency,
+        "ordered": limits.is_ordered,
     }
 
 

@@ -71,6 +71,7 @@ class FlowLimits:
     """What a flow lets run.
 
     burst: calls that may go at once after a while of none, 0 where that follows from the rate. concurrency: None for any number.
+    is_ordered: its jobs run one after the other, by their due times.
 
     Raises InvalidJob.
     """
@@ -78,6 +79,7 @@ class FlowLimits:
     rate: Rate | None = None
     burst: int = 0
     concurrency: int | None = None
+    is_ordered: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.burst <= MAX_BURST:
@@ -151,6 +153,23 @@ class FlowState:
     cursor: str = ""
     granted: int = 0
     busy_until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderRow:
+    """That a job is in the order of a flow. place: its key there. job_id: whose it is. missed_at: since when nothing was known of it."""
+
+    place: str
+    job_id: str
+    missed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowOrder:
+    """Who runs, and who is first. holder: what has started and has not been found to have ended."""
+
+    holder: OrderRow | None = None
+    head: OrderRow | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,6 +277,11 @@ def place_in_room(tenant: str, *, scheduled_at: datetime, identity: str) -> str:
     return f"{tenant}#{to_ms(scheduled_at):013d}#{identity}"
 
 
+def place_in_order(*, scheduled_at: datetime, asked_at: datetime | None, identity: str) -> str:
+    """Where a job is in the order of a flow: by its due time, then by its submission."""
+    return f"{to_ms(scheduled_at):013d}#{to_ms(asked_at or scheduled_at):013d}#{identity}"
+
+
 def write_limits(limits: FlowLimits) -> dict[str, Any]:
     """Limits as they are stored. What is not set is left out."""
     record: dict[str, Any] = {}
@@ -267,6 +291,8 @@ def write_limits(limits: FlowLimits) -> dict[str, Any]:
         record["b"] = limits.burst
     if limits.concurrency is not None:
         record["c"] = limits.concurrency
+    if limits.is_ordered:
+        record["o"] = 1
     return record
 
 
@@ -277,6 +303,7 @@ def read_limits(record: Mapping[str, Any]) -> FlowLimits:
         rate=parse_rate(rate) if rate is not None else None,
         burst=record.get("b", 0),
         concurrency=record.get("c"),
+        is_ordered=bool(record.get("o")),
     )
 
 
