@@ -212,14 +212,9 @@ class DynamoDBFlowStore:
 
     def miss(self, flow: FlowId, row: OrderRow, *, now: datetime) -> None:
         """Two write units."""
-        for sort, condition in ((_HOLDER, "h = :place"), (_ORDER + row.place, "attribute_exists(t)")):
-            self.table.update(
-                {"t": str(flow), "i": sort},
-                update="SET m = if_not_exists(m, :now)",
-                condition=condition,
-                now=now,
-                **({"place": row.place} if sort == _HOLDER else {}),
-            )
+        said: dict[str, Any] = {"update": "SET m = if_not_exists(m, :now)", "now": now}
+        self.table.update({"t": str(flow), "i": _HOLDER}, condition="h = :place", place=row.place, **said)
+        self.table.update({"t": str(flow), "i": _ORDER + row.place}, condition="attribute_exists(t)", **said)
 
     def finish(self, flow: FlowId, place: str) -> None:
         """Two write units."""
