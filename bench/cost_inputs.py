@@ -73,7 +73,8 @@ def deployed_of(stage: Stage) -> Deployed:
         # The sources of dead letters have a maximum on every stage.
         limited_sources=sum(limit is not None for limit in stage.max_concurrency)
         + len(Priority)
-        + len(stage.submission_queues),
+        + len(stage.submission_queues)
+        + stage.submission_files,
         unlimited_sources=sum(limit is None for limit in stage.workers),
         pollers=sum(pollers.minimum for pollers in stage.pollers if pollers),
         ready=stage.ready_critical,

@@ -19,6 +19,7 @@ from functions.api.route_table import ROUTES
 from infra.acknowledge import acknowledge
 from infra.package import Deployment, Function
 from infra.stage import Stage
+from infra.submission_files import SubmissionFiles
 from infra.submission_queues import SubmissionQueues
 
 
@@ -66,6 +67,7 @@ class Api(Construct):
         deployment: Deployment,
         operations: Function,
         submissions: SubmissionQueues,
+        files: SubmissionFiles,
     ) -> None:
         super().__init__(scope, construct_id)
         stage = deployment.stage
@@ -75,6 +77,7 @@ class Api(Construct):
             deployment=deployment,
             operations=operations,
             submissions=submissions,
+            files=files,
             operators=[*stage.operators, self.operator.role_arn],
         )
         api = _front(self, stage=stage, function=self.function, authorizer=authorizers.HttpIamAuthorizer())
@@ -175,6 +178,7 @@ def _function(
     deployment: Deployment,
     operations: Function,
     submissions: SubmissionQueues,
+    files: SubmissionFiles,
     operators: Sequence[str],
 ) -> Function:
     stage = deployment.stage
@@ -194,11 +198,12 @@ def _function(
             "ALLOWED_TARGETS": json.dumps(stage.targets),
             "ALLOW_PLAIN_HTTP": json.dumps(stage.allow_plain_http),
             "MAX_TIMEOUT_SECONDS": str(int(stage.longest_attempt.total_seconds())),
-            "SUBMISSION_QUEUE_URLS": submissions.urls,
+            "SUBMISSION_QUEUE_URLS": json.dumps([*submissions.urls, *files.urls]),
             "REFUSED_QUEUE_URLS": submissions.refused_urls,
+            "FILES_BUCKET": files.bucket_setting,
         },
-        # What is left of a message goes back into its queue.
-        sends_to_itself=bool(submissions.queues),
+        # What is left of a message goes back into its queue, and so does a file of which lines are left.
+        sends_to_itself=bool(submissions.queues) or files.queue is not None,
     )
     function.grant_tables("timers", "PutItem", "BatchWriteItem", "GetItem", "DeleteItem")
     function.grant_tables("ledger", "PutItem", "UpdateItem", "GetItem", "BatchGetItem", "ConditionCheckItem")
@@ -217,4 +222,5 @@ def _function(
     function.grant("sqs:SendMessage", on=deployment.ready_queues.arns)
     function.grant("secretsmanager:GetSecretValue", on=[deployment.storage.webhook_secret_arn])
     submissions.feed(function)
+    files.feed(function)
     return function

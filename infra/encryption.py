@@ -49,7 +49,7 @@ def customer_key(scope: Construct, *, stage: Stage) -> kms.IKey | None:
 
 
 def key_policy(scope: Construct, *, stage: Stage) -> list[iam.PolicyStatement]:
-    """What services do with the key on nobody's behalf: keep logs. Roles are allowed their part by IAM."""
+    """What services do with the key on nobody's behalf: keep logs, send events to queues. Roles are allowed their part by IAM."""
     stack = cdk.Stack.of(scope)
     log_groups = stack.format_arn(
         service="logs",
@@ -57,7 +57,7 @@ def key_policy(scope: Construct, *, stage: Stage) -> list[iam.PolicyStatement]:
         resource_name=f"*Tickwheel-{stage.name}-*",
         arn_format=cdk.ArnFormat.COLON_RESOURCE_NAME,
     )
-    return [
+    statements = [
         iam.PolicyStatement(
             sid="Logs",
             principals=[_service(f"logs.{stack.region}.amazonaws.com")],
@@ -66,6 +66,18 @@ def key_policy(scope: Construct, *, stage: Stage) -> list[iam.PolicyStatement]:
             conditions={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": log_groups}},
         ),
     ]
+    if stage.event_rules or stage.submission_files:
+        queues = stack.format_arn(service="sqs", resource=f"Tickwheel-{stage.name}-*")
+        statements.append(
+            iam.PolicyStatement(
+                sid="EventRules",
+                principals=[_service("events.amazonaws.com")],
+                actions=["kms:Decrypt", "kms:GenerateDataKey"],
+                resources=["*"],
+                conditions={"ArnLike": {"kms:EncryptionContext:aws:sqs:arn": queues}},
+            )
+        )
+    return statements
 
 
 def encrypt(stack: cdk.Stack, *, key: kms.IKey | None) -> None:

@@ -76,7 +76,9 @@ def _granted(function: Function) -> Iterator[tuple[str, str, str]]:
         service = action.partition(":")[0]
         # Of this app. A target that a stage allows by a pattern has a key of its own, whose policy says who may use it.
         if service in _CONTEXTS and cdk.Token.is_unresolved(arn):
-            yield action, service, arn.removesuffix("/*")
+            # With a key of the bucket S3 tells of the bucket, whatever the object
+            # (https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucket-key.html).
+            yield action, service, arn.partition("/")[0] if service == "s3" else arn
 
 
 def _statement(

@@ -11,6 +11,7 @@ from infra.audit_alarms import AuditAlarms
 from infra.dashboard import Dashboard
 from infra.dead_letters import DeadLetters
 from infra.encryption import encrypt
+from infra.event_rules import EventRules
 from infra.key_grants import unlock
 from infra.operations import Operations
 from infra.package import Deployment, Package
@@ -19,6 +20,7 @@ from infra.ready_queues import ReadyQueues
 from infra.scanner import Scanner
 from infra.stage import Stage
 from infra.storage import StorageStack
+from infra.submission_files import SubmissionFiles
 from infra.submission_queues import SubmissionQueues
 from infra.sweeper import Sweeper
 from infra.topics import Topics
@@ -40,7 +42,11 @@ class SchedulerStack(cdk.Stack):
         deployment = Deployment(stage=stage, package=package, storage=storage, ready_queues=ready_queues)
         operations = Operations(self, "Operations", deployment=deployment)
         submissions = SubmissionQueues(self, "Submissions", stage=stage)
-        api = Api(self, "Api", deployment=deployment, operations=operations.function, submissions=submissions)
+        EventRules(self, "EventRules", stage=stage, submissions=submissions)
+        files = SubmissionFiles(self, "Files", stage=stage, bucket=storage.files, bucket_arn=storage.files_arn)
+        api = Api(
+            self, "Api", deployment=deployment, operations=operations.function, submissions=submissions, files=files
+        )
         scanner = Scanner(self, "Scanner", deployment=deployment)
         worker = Worker(self, "Worker", deployment=deployment)
         sweeper = Sweeper(self, "Sweeper", deployment=deployment)

@@ -6,19 +6,21 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from ipaddress import ip_network
 
 from aws_cdk.aws_logs import RetentionDays
 
 from functions.adapters.dynamodb.tables import ALL_TABLES
+from functions.api.http.requests import Rules
 from functions.domain.errors import InvalidInput, InvalidPattern
+from functions.domain.instants import EPOCH
 from functions.domain.jobs.claims import LEASE_MARGIN
 from functions.domain.jobs.job import Priority
-from functions.domain.targets.addresses import parse_networks
 from functions.domain.targets.targets import DEFAULT_TARGETS, AllowedTargets
 from functions.domain.tenants.access import ANYBODY, check_pattern
 from functions.domain.tenants.plan import DEFAULT_PLAN, PLAN_NAME, Limits, read_limits
 from functions.domain.wheel import MAX_WAIT, Wheel
+from infra.event_templates import EventRule, check_event_rules
+from infra.network_rules import check_networks
 from infra.objective import Objective
 from infra.stage_parts import FunctionSize, InvalidStage, Jwt, in_seconds
 from infra.submission_rules import check_queues
@@ -54,8 +56,6 @@ _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 
-_LOOPBACK = {4: ip_network("127.0.0.0/8"), 6: ip_network("::1/128")}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
@@ -71,6 +71,8 @@ class Stage:
     restored_tables: physical names of tables that take the place of the stage's own, after a restore.
     pollers: provisioned ones of a ready queue, where the class has no max_concurrency. warm_throughput: by the names of tables.
     submission_queues: tenants that may send jobs to a queue of their own, each with the roles and users that may send to it.
+    submission_files: whether jobs are taken from files in a bucket.
+    event_rules: by their names, events that become jobs; each tenant of one has a submission queue.
     ready_critical: workers that are kept started for `critical` jobs alone, by provisioned concurrency.
     warm_herds: whether messages without a job bring workers up before a herd; only once every worker of the stage knows them.
     """
@@ -106,6 +108,8 @@ class Stage:
     warm_herds: bool = False
     ready_critical: int = 0
     submission_queues: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    submission_files: bool = False
+    event_rules: Mapping[str, EventRule] = field(default_factory=dict, hash=False)
     log_level: str = "INFO"
 
     def __post_init__(self) -> None:
@@ -120,12 +124,14 @@ class Stage:
             )
         check_ready(self.name, self.ready_critical, workers=self.workers[0])
         self._check_targets()
-        self._check_networks()
+        check_networks(self.name, self.allowed_networks, retained=self.retained)
         self._check_plans()
         self._check_operators()
         self._check_key()
         self._check_tables()
-        check_queues(self.name, self.submission_queues)
+        fed = {rule.tenant for rule in self.event_rules.values()}
+        check_queues(self.name, self.submission_queues, fed=fed, files=self.submission_files)
+        check_event_rules(self.name, self.event_rules, queues=self.submission_queues, rules=self._rules)
         if self.ready_capacity < self.wheel.scan_shards * MIN_BUDGET:
             raise InvalidStage(
                 f"{self.name}: ready_capacity is {self.ready_capacity}: use at least {MIN_BUDGET} for each of the "
@@ -175,7 +181,7 @@ class Stage:
     @property
     def concurrency(self) -> int:
         """How many functions it may run at once, the API apart: workers, scanners, and what consumes dead letters."""
-        consumers = MAX_CONCURRENCY.start * (len(PRIORITIES) + len(self.submission_queues))
+        consumers = MAX_CONCURRENCY.start * (len(PRIORITIES) + len(self.submission_queues) + self.submission_files)
         return sum(limit or 0 for limit in self.workers) + self.wheel.scan_shards + consumers
 
     @property
@@ -205,6 +211,11 @@ class Stage:
         """How long a received message stays hidden: nobody else sees it while its worker can still run."""
         return self.worker.timeout + DELIVERY_MARGIN
 
+    @property
+    def _rules(self) -> Rules:
+        limits = {"max_timeout": self.longest_attempt, "allowed": self.allowed_targets}
+        return Rules(now=EPOCH, allow_plain_http=self.allow_plain_http, **limits)
+
     def _check_name(self) -> None:
         plain = self.name.isascii() and self.name.isalnum() and self.name.islower()
         if not plain or len(self.name) > LONGEST_NAME:
@@ -227,18 +238,6 @@ class Stage:
                 f"{self.name}: lease is {in_seconds(self.lease)}, longer than visibility - skew "
                 f"({in_seconds(self.visibility - self.wheel.lease_skew)}): raise DELIVERY_MARGIN or worker.timeout"
             )
-
-    def _check_networks(self) -> None:
-        try:
-            networks = parse_networks(self.allowed_networks)
-        except InvalidInput as error:
-            raise InvalidStage(f"{self.name}: allowed_networks: {error}") from None
-        for network in networks:
-            if self.retained and network.overlaps(_LOOPBACK[network.version]):
-                raise InvalidStage(
-                    f"{self.name}: allowed_networks has {str(network)!r}, where the worker's own runtime listens: "
-                    "leave loopback to throw-away stages"
-                )
 
     def _check_plans(self) -> None:
         if DEFAULT_PLAN not in self.plans:

@@ -16,6 +16,7 @@ from functions.adapters.dynamodb.tables import ALL_TABLES, TableSchema
 from infra.acknowledge import acknowledge
 from infra.audit_trail import AuditTrail
 from infra.encryption import customer_key, encrypt
+from infra.files_bucket import files_bucket, files_export
 from infra.private_bucket import private_bucket
 from infra.retention import retention
 from infra.stage import Stage
@@ -49,6 +50,10 @@ class StorageStack(cdk.Stack):
         self.payload_bucket_arn = self.export_value(self.payloads.bucket_arn, name=payloads_export(stage))
         self.webhook_secret_arn = _webhook_secret(self, retained=stage.retained).attr_id
         self.audit = AuditTrail(self, "Audit", stage=stage)
+        files = files_bucket(self, stage=stage)
+        self.files, self.files_arn = files, ""
+        if files is not None:
+            self.files_arn = self.export_value(files.bucket_arn, name=files_export(stage))
         self._export_all()
         self.key = customer_key(self, stage=stage)
         encrypt(self, key=self.key)

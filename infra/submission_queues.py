@@ -43,9 +43,9 @@ class SubmissionQueues(Construct):
             self.queues = {**self.queues, tenant: self._queue(tenant)}
 
     @property
-    def urls(self) -> str:
-        """Where is sent to, as functions read it: a JSON list."""
-        return json.dumps([queue.queue_url for queue in self.queues.values()])
+    def urls(self) -> list[str]:
+        """Where is sent to."""
+        return [queue.queue_url for queue in self.queues.values()]
 
     @property
     def refused_urls(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from functions.domain.errors import InvalidInput
 from functions.domain.jobs.submission_queues import TENANT_OF_QUEUE
@@ -16,17 +16,22 @@ MOST_QUEUES = 5
 MOST_SENDERS = 20
 
 
-def check_queues(stage: str, queues: Mapping[str, Sequence[str]]) -> None:
-    """Tenants, each with the roles and users that may send. Raises InvalidStage."""
-    if len(queues) > MOST_QUEUES:
+def check_queues(
+    stage: str, queues: Mapping[str, Sequence[str]], *, fed: Collection[str] = (), files: bool = False
+) -> None:
+    """Tenants, each with the roles and users that may send. fed: those that event rules send to.
+
+    files: whether the stage takes files, whose addresses need as much room as those of a tenant. Raises InvalidStage.
+    """
+    if len(queues) > (most := MOST_QUEUES - files):
         raise InvalidStage(
-            f"{stage}: submission_queues has {len(queues)} tenants: use at most {MOST_QUEUES}; the others submit by the API or by files"
+            f"{stage}: submission_queues has {len(queues)} tenants: use at most {most}; the others submit by the API or by files"
         )
     for tenant, senders in queues.items():
         where = f"{stage}: submission_queues, {tenant}"
         if not TENANT_OF_QUEUE.fullmatch(tenant):
             raise InvalidStage(f"{where}: the name of a queue cannot hold this id: use {TENANT_OF_QUEUE.pattern}")
-        if not 0 < len(senders) <= MOST_SENDERS:
+        if not (tenant not in fed) <= len(senders) <= MOST_SENDERS:
             raise InvalidStage(
                 f"{where}: has {len(senders)} senders: name 1 to {MOST_SENDERS}, or {ANYBODY!r} for whomever IAM of the account lets send"
             )

@@ -16,6 +16,7 @@ FACTS = (
     ("timers_write_peak", "write units/s, fullest partition of the timers", 0),
     ("timers_read_peak", "read units/s, fullest partition of the timers", 0),
     ("timers_throttled", "calls of the sample that it throttled", 0),
+    ("failed_ticks", "ticks of the sample that ended with an error", 0),
     ("ledger_write_peak", "write units/s, fullest partition of the ledger", 0),
     ("ledger_table_write_peak", "write units/s of the ledger", 0),
     ("over_quota", "calls of the sample that the quota of a table refused", 0),

@@ -185,6 +185,7 @@ def _facts(
         "ledger_write_peak": tables.ledger.writes.peak,
         "ledger_table_write_peak": tables.ledger.writes.peak_of_table,
         "ledger_throttled": tables.ledger.writes.throttled,
+        "failed_ticks": stage.failed_scans,
         "over_quota": sum(use.over_quota for table in tables.by_name().values() for use in (table.reads, table.writes)),
         "queue_depth_peak": max(minute.visible + minute.delayed + minute.in_flight for minute in stage.minutes),
         "visible_peak": max(minute.visible for minute in stage.minutes),

@@ -84,6 +84,7 @@ class SimulatedStage(Surroundings):
         self.minutes: list[Minute] = []
         self.scanner_seconds = 0.0
         self.scans = 0
+        self.failed_scans = 0
         self.sent_of: Counter[int] = Counter()
         self.promoted_of: Counter[tuple[int, str]] = Counter()
         self.is_down: Callable[[float], bool] = lambda _: False
@@ -180,7 +181,8 @@ class SimulatedStage(Surroundings):
             seconds, sent = environment.scan(at=self.world.now)
             self.scanner_seconds += seconds
             self.scans += 1
-            self.sent_of[shard] += sent
+            self.failed_scans += sent is None
+            self.sent_of[shard] += sent or 0
 
     def _publish(self) -> None:
         if self.is_down(self.world.now):

@@ -28,7 +28,7 @@ from functions.worker.parts import PARTS as WORKER_PARTS
 from infra.queue_sources import warm_messages
 from simulation.calls import Calls
 from simulation.limits import Limits
-from simulation.network import Line, Tables
+from simulation.network import Line, Tables, Throttled
 from simulation.partitions import Sample
 from simulation.prices import (
     Price,
@@ -297,12 +297,15 @@ class ScannerEnvironment:
         promoter = container.build(Promoter, warmer=warmer)
         self._scanner = container.build(Scanner, fair_scan=container.build(FairScan, promoter=promoter))
 
-    def scan(self, *, at: float) -> tuple[float, int]:
-        """One tick; the seconds that it took, and what it sent."""
+    def scan(self, *, at: float) -> tuple[float, int | None]:
+        """One tick; the seconds that it took, and what it sent. None: it ended with an error, as an invocation that is throttled for too long."""
         self._clock.start(at)
-        report = self._scanner.scan(self._shard, time_limit=self._time_limit)
+        try:
+            report = self._scanner.scan(self._shard, time_limit=self._time_limit)
+        except Throttled:
+            report = None
         flush(self._container, self._line, self._counts)
-        return self._clock.at - at, report.sent + report.handled
+        return self._clock.at - at, None if report is None else report.sent + report.handled
 
 
 class WorkerEnvironment:

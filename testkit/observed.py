@@ -78,6 +78,10 @@ class ObservedTimers:
     def stored(self, job_id: Any) -> StoredTimer | None:
         return self.store.stored(job_id)
 
+    def delete_unless_called_back(self, job_id: Any) -> Any:
+        self.clock.tick(self.delete_takes)
+        return self.store.delete_unless_called_back(job_id)
+
     def delete(self, job_id: Any) -> Any:
         deleted = self.store.delete(job_id)
         self.clock.tick(self.delete_takes)

@@ -59,12 +59,17 @@ class SqsSubmissionQueues:
 _TYPE = "String"
 
 
+def queue_of(record: Mapping[str, Any]) -> str:
+    """The name of the queue that an event source mapping brings a message from."""
+    return record["eventSourceARN"].rsplit(":", 1)[-1]
+
+
 def sent_message(record: Mapping[str, Any], *, stage: str) -> SentMessage:
     """A message as an event source mapping of Lambda brings it. Raises ValueError for one of no submission queue."""
     given = record["attributes"]
     return SentMessage(
         message_id=record["messageId"],
-        tenant=tenant_of(stage, record["eventSourceARN"].rsplit(":", 1)[-1]),
+        tenant=tenant_of(stage, queue_of(record)),
         body=record["body"],
         receipt=record["receiptHandle"],
         sent_at=from_ms(int(given["SentTimestamp"])),

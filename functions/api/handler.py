@@ -14,7 +14,8 @@ from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import ValidationError
 
-from functions.adapters.submission_queues import sent_message
+from functions.adapters.s3.submission_files import sent_file
+from functions.adapters.submission_queues import queue_of, sent_message
 from functions.api.admission.admission import Admission
 from functions.api.admission.gate import Gate
 from functions.api.admission.quota import Quota
@@ -32,7 +33,9 @@ from functions.api.http.route import Routes
 from functions.api.http.router import serve
 from functions.api.jobs.asked import AskedFor
 from functions.api.jobs.batch_intake import BatchIntake
+from functions.api.jobs.called_back import CalledBack
 from functions.api.jobs.explain import Explainer
+from functions.api.jobs.file_intake import FileIntake
 from functions.api.jobs.find import Finder
 from functions.api.jobs.intake import Intake
 from functions.api.jobs.known_ids import KnownIds
@@ -58,8 +61,9 @@ from functions.api.targets.routes import routes as breaker_routes
 from functions.api.tenants.manager import TenantManager
 from functions.api.tenants.routes import TenantServices
 from functions.api.tenants.routes import routes as tenant_routes
-from functions.domain.errors import TickwheelError
+from functions.domain.errors import InvalidInput, TickwheelError
 from functions.domain.faults import fault_of, places_of
+from functions.domain.jobs.submission_queues import files_name
 from functions.runtime.after_answer import AfterAnswer
 from functions.runtime.deadline import ANSWER_WITHIN, COUNT_WITHIN, FLUSH_WITHIN, OutOfTime, within
 from functions.runtime.observability import logger
@@ -84,6 +88,7 @@ wiring = Wiring(
         "admission": Admission,
         "asked": AskedFires,
         "asked_for": AskedFor,
+        "called_back": CalledBack,
         "batch": BatchIntake,
         "finder": DeadLetterFinder,
         "outcome_reports": OutcomeReports,
@@ -158,6 +163,7 @@ SERVICES: tuple[tuple[Routes, Any], ...] = (
 """What answers the routes of each resource."""
 
 message_intake = wiring.build(MessageIntake, refusals=refusals, queues=wiring.submission_queues, rules=_rules)
+file_intake = wiring.build(FileIntake, refusals=refusals, files=wiring.submission_files, rules=_rules)
 
 app = APIGatewayHttpResolver()
 access_check = wiring.build(AccessCheck, operators=settings.OPERATORS, tenant_claim=settings.JWT_TENANT_CLAIM)
@@ -221,6 +227,8 @@ def _answered(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 def _messages_taken(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """What an event source mapping brings from submission queues; which of it must come back."""
+    if queue_of(event[_RECORDS][0]) == files_name(settings.STAGE):
+        return _files_taken(event, context)
     messages = [sent_message(record, stage=settings.STAGE) for record in event[_RECORDS]]
     done: set[str] = set()
     try:
@@ -231,6 +239,27 @@ def _messages_taken(event: dict[str, Any], context: LambdaContext) -> dict[str, 
     finally:
         _flush()
     returned = [message.message_id for message in messages if message.message_id not in done]
+    return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in returned]}
+
+
+def _files_taken(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """A turn of each file that the event source mapping brings, which is one at a time; which must come back."""
+    returned: list[str] = []
+    for record in event[_RECORDS]:
+        try:
+            file = sent_file(record["body"])
+        except (InvalidInput, ValueError, KeyError, TypeError) as error:
+            # An object beside the files, or a message that nobody could read the next time either.
+            wiring.journal.event("file_failed", message_id=record["messageId"], error=fault_of(error))
+            continue
+        try:
+            with within(_time_left(context)):
+                file_intake.take(file, time_left=timedelta(seconds=_time_left(context)))
+        except (Exception, OutOfTime) as error:  # noqa: BLE001  whatever it is, the turn comes again
+            wiring.journal.event("file_failed", message_id=record["messageId"], error=fault_of(error))
+            returned.append(record["messageId"])
+        finally:
+            _flush()
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in returned]}
 
 

@@ -91,7 +91,7 @@ class DeadMessageHandler:
                     self._revive(timer, row, now=now)
                     job_id = job_id_of(job)
                     self.journal.event("duplicate_dropped", job_id=str(job_id), attempt=timer.attempt, reason=reason)
-                    self.ends.report_again(job_id, row, attempt=timer.attempt, target=job.target)
+                    self.ends.found(timer, row)
                     return True
                 case Defer():
                     return False

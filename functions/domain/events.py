@@ -30,6 +30,7 @@ class Shape:
 
 
 KEYS: Mapping[str, str] = {
+    "accepted": "jobs of a file that came in",
     "action": "what an operation does to each job",
     "after": "the new values, without defaults",
     "alarms_due": "how many schedule alarms came due",
@@ -54,6 +55,7 @@ KEYS: Mapping[str, str] = {
     "far": "ids of jobs that were put into the far ring",
     "fault": "why a store refused it",
     "fence": "the fence of the claim",
+    "file": "name of a file of jobs, below the folder of its tenant",
     "filter": "the filter of an operation; of a target, only its destination",
     "healed": "number of chains that were continued",
     "job_id": "the id of a job, which contains its tenant, and for a fire its schedule and fire time",
@@ -71,6 +73,7 @@ KEYS: Mapping[str, str] = {
     "moved_to": "the id under which a job continues",
     "near": "ids of jobs that were sent to a ready queue",
     "note": "the note of the caller who paused it; for a schedule that paused itself, the reason",
+    "of": "the job that a callback is of",
     "offset_ms": "how far the clock of the function was ahead of that of the stores",
     "operation": "the id of an operation",
     "outcome": "the final state of a job, or `retried`",
@@ -137,10 +140,16 @@ EVENTS: Mapping[str, Shape] = {
     ),
     "not_released": Shape("an attempt could not be released: it is free when its lease ends", ("job_id", "error")),
     "duplicate_dropped": Shape("a message had nothing left to do", ("job_id", "attempt", "reason")),
+    "callback_put": Shape("a job has ended and one of its callbacks became a job", ("job_id", "tenant", "of")),
     "dead_lettered": Shape("a job became a dead letter", ("job_id", "tenant", "error")),
     "requeued": Shape("a message from a dead-letter queue was placed again", ("job_id", "attempt")),
     "straggler": Shape("the bucket audit sent a timer that had not been promoted", ("job_id", "attempt", "fault")),
     "job_forgotten": Shape("a job of a deleted tenant was dropped", ("job_id", "tenant")),
+    "file_ended": Shape(
+        "each line of a file of jobs came in or was refused, or the file is gone, or cannot be read on",
+        ("tenant", "file", "state", "lines", "accepted", "refused"),
+    ),
+    "file_failed": Shape("a turn of a file of jobs failed, and comes again", ("message_id", "error")),
     "message_failed": Shape(
         "a message of a submission queue could not be finished, and comes again",
         ("tenant", "message_id", "sender", "error"),

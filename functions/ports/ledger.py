@@ -62,6 +62,10 @@ class Ledger(Protocol):
         """Write the first row of a keyed submission, if there is none."""
         ...
 
+    def register_callback(self, job: Job, *, job_id: str, owner: str, now: datetime) -> Applied | Refused:
+        """Write the first row of a callback, if there is none."""
+        ...
+
     def claim(self, timer: Timer, *, owner: str, lease_until: datetime, now: datetime) -> Claimed | Refused:
         """Take an attempt that nobody has: no row, scheduled, or retrying after a lower attempt."""
         ...

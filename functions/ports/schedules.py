@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from functions.domain.schedules.due_fires import DueFires
+from functions.domain.schedules.kept_runs import KeptRun
 from functions.domain.schedules.load import NO_LIMITS, Load, LoadLimits, Share
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.state import Link, ScheduleState, SkipReason, Status
@@ -119,6 +120,10 @@ class ScheduleStore(Protocol):
 
     def forget_failures(self, key: str) -> None:
         """A run has succeeded."""
+        ...
+
+    def keep_runs(self, key: str, kept: tuple[KeptRun, ...], *, seen: ScheduleState) -> bool:
+        """Keep these runs, if those that are kept are still those that were seen, of the same schedule."""
         ...
 
     def note_aside(self, key: str, *, version: int, now: datetime) -> int:

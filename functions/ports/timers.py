@@ -75,6 +75,10 @@ class TimerStore(Protocol):
         """Remove the first timer of a job; what this very call removed."""
         ...
 
+    def delete_unless_called_back(self, job_id: JobId) -> StoredTimer | None:
+        """As `delete`; that of a job with callbacks stays, and is returned."""
+        ...
+
 
 class Waker(Protocol):
     """Wakes whoever continues operations, between its ticks."""

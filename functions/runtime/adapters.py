@@ -31,10 +31,12 @@ from functions.adapters.firehose import FirehoseAuditStream
 from functions.adapters.lambda_waker import LambdaWaker
 from functions.adapters.s3.exports import S3ExportStore
 from functions.adapters.s3.payloads import S3PayloadStore
+from functions.adapters.s3.submission_files import S3SubmissionFiles
 from functions.adapters.sqs import SqsReadyQueue
 from functions.adapters.submission_queues import SqsSubmissionQueues
 from functions.adapters.system_clock import SystemClock
 from functions.adapters.webhook_keys import SecretsManagerWebhookKeys
+from functions.domain.jobs.submission_queues import files_name
 from functions.domain.wheel import Ring, Wheel
 from functions.runtime.settings import FunctionSettings, ScannerSettings, SweeperSettings
 
@@ -111,6 +113,17 @@ class Adapters:
             stage=self.settings.STAGE,
             urls=self.setting("SUBMISSION_QUEUE_URLS"),
             refused_urls=self.setting("REFUSED_QUEUE_URLS"),
+        )
+
+    @cached_property
+    def submission_files(self) -> S3SubmissionFiles:
+        """Where files of jobs are."""
+        name = files_name(self.settings.STAGE)
+        return S3SubmissionFiles(
+            self._s3,
+            self._sqs,
+            bucket=self.setting("FILES_BUCKET"),
+            queue_url=[url for url in self.setting("SUBMISSION_QUEUE_URLS") if url.endswith(f"/{name}")],
         )
 
     def _queues(self, ring: Ring) -> SqsReadyQueue:

@@ -18,6 +18,7 @@ from functions.services.far_ring.flow_reader import FlowReader
 from functions.services.far_ring.flow_turns import FlowTurns
 from functions.services.far_ring.pacer import Pacer
 from functions.services.far_ring.placer import Placer
+from functions.services.jobs.callback_caller import CallbackCaller
 from functions.services.jobs.canceller import Canceller
 from functions.services.jobs.ends import Ends
 from functions.services.jobs.flow_gate import FlowGate
@@ -44,6 +45,7 @@ SERVICES: Mapping[str, type] = MappingProxyType(
     {
         "asides": Asides,
         "breakers": Breakers,
+        "callbacks": CallbackCaller,
         "canceller": Canceller,
         "changer": ScheduleChanger,
         "conditions": KnownConditions,

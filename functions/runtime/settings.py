@@ -113,6 +113,7 @@ class ApiSettings(FunctionSettings):
     JWT_TENANT_CLAIM: str
     SUBMISSION_QUEUE_URLS: _QueueUrls
     REFUSED_QUEUE_URLS: _QueueUrls
+    FILES_BUCKET: _QueueUrls = ()
 
 
 class WorkerSettings(FunctionSettings):

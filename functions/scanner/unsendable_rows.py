@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functions.domain.far_ring.timer_key import owner_of
 from functions.domain.jobs.claims import may_claim
 from functions.domain.jobs.job import Timer
-from functions.domain.jobs.job_id import job_id_of
 from functions.domain.key_lengths import DEAD_LETTER_IDENTITY, cut
 from functions.domain.targets.error_classes import NOT_PROMOTED
 from functions.ports.clock import Clock
@@ -50,7 +49,7 @@ class UnsendableRows:
             seen = self.ledger.get(job.key)
             if not may_claim(seen, attempt=timer.attempt, due_at=timer.due_at, owner=owner):
                 # Perhaps by a tick that died before it was reported.
-                self.ends.report_again(job_id_of(job), seen, attempt=timer.attempt, target=job.target)
+                self.ends.found(timer, seen)
                 return False
         return self.ends.bury(timer, failure, row=seen, owner=owner, raw=row.raw)
 

@@ -184,7 +184,7 @@ class _Audit:
             row = rows.get(timer.job.key)
             if row is not None and row.state is State.FAILED and row.error.startswith(_UNPLACED):
                 # By a sweep that died before it had passed it, and perhaps before it had reported it.
-                self.sweeper.ends.report_again(job_id_of(timer.job), row, target=timer.job.target)
+                self.sweeper.ends.found(timer, row)
         stragglers = [timer for timer in timers if self._is_straggler(timer, rows.get(timer.job.key), now=now)]
         self.report.audited += len(timers)
         self.report.stragglers += len(stragglers)

@@ -107,9 +107,7 @@ class Claimer:
                 case Bury():
                     return None if self.settler.bury(timer, row, owner=claim.owner) else Returned("its row has changed")
                 case Watch(until, is_watchdog):
-                    # A watchdog may look again any number of times, which would wear a returned message out.
-                    self.settler.place(timer.put_off(until=until, is_watchdog=is_watchdog))
-                    return None
+                    return self._watch(timer, row, until=until, is_watchdog=is_watchdog, owner=claim.owner, now=now)
                 case Rescue():
                     assert row is not None  # only a row can be rescued
                     answer = self.ledger.rescue(
@@ -122,6 +120,17 @@ class Claimer:
         if isinstance(answer, Claimed):
             return self._unless_cancelled(timer, replace(claim, fence=answer.fence, tried=answer.tried), answer)
         return Returned("its row kept changing")
+
+    def _watch(
+        self, timer: Timer, row: LedgerRow | None, *, until: datetime, is_watchdog: bool, owner: str, now: datetime
+    ) -> Returned | None:
+        if is_watchdog and timer.is_over_at(now) and row is not None and not row.cancel_requested:
+            return None if self.settler.end_overdue(timer, row, owner=owner) else Returned("its row has changed")
+        if is_watchdog and timer.ends_by is not None and timer.ends_by > now:
+            until = min(until, timer.ends_by)
+        # A watchdog may look again any number of times, which would wear a returned message out.
+        self.settler.place(timer.put_off(until=until, is_watchdog=is_watchdog))
+        return None
 
     def _first_answer(self, timer: Timer, claim: Claim, *, now: datetime) -> Claimed | Refused:
         if not timer.is_granted:

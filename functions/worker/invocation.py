@@ -11,7 +11,7 @@ from functions.domain.jobs.job import Delivery, Job, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.occurrence import fill_references
 from functions.domain.lifecycle import Event
-from functions.domain.targets.error_classes import NOT_CALLED, SILENT
+from functions.domain.targets.error_classes import NOT_CALLED, RUN_DEADLINE, SILENT
 from functions.domain.trace import attempt_trace
 from functions.domain.wheel import Ring
 from functions.ports.clock import Clock
@@ -55,6 +55,8 @@ class Invoker:
         """Call the target; None when there was no reason to. And the claim, which has begun where the target was called."""
         job = timer.job
         started_at = self.clock.now()
+        if timer.is_over_at(started_at):
+            return Failed("its run has taken as long as it may", RUN_DEADLINE, is_permanent=True), claim
         if not timer.is_granted:
             return Failed(
                 "its target answered 202, and then sent no heartbeat in time", SILENT, is_permanent=True
@@ -62,7 +64,8 @@ class Invoker:
         if job.expires_at is not None and started_at >= job.expires_at:
             self.settler.end(timer, claim, Event.EXPIRE)
             return None, claim
-        ends_at = self.clock.now() + job.timeout
+        timeout = job.timeout if timer.ends_by is None else min(job.timeout, timer.ends_by - started_at)
+        ends_at = self.clock.now() + timeout
         if ends_at > claim.lease_until or not permission.has_permit_until(ends_at):
             # Something took so long that the call could outlive its lease or its permit, and meet another worker's.
             if job.delivery is Delivery.AT_MOST_ONCE:
@@ -75,7 +78,7 @@ class Invoker:
         self.starts.note(timer, started_at=started_at, ring=ring)
         called_at = self.clock.monotonic()
         outcome = self.targets.call(
-            job.target, payload, _invocation_of(timer, claim), options=job.options, timeout=job.timeout
+            job.target, payload, _invocation_of(timer, claim), options=job.options, timeout=timeout
         )
         self.starts.journal.observe("target_ms", round(1000 * (self.clock.monotonic() - called_at)))
         return outcome, replace(claim, began_at=started_at)
@@ -100,6 +103,6 @@ def _invocation_of(timer: Timer, claim: Claim) -> Invocation:
         attempt=timer.attempt,
         fence=claim.fence,
         scheduled_at=job.scheduled_at,
-        deadline=claim.lease_until - LEASE_MARGIN,
+        deadline=min(claim.lease_until - LEASE_MARGIN, timer.ends_by or claim.lease_until),
         traceparent=str(attempt_trace(job.trace, key=job.key, attempt=timer.attempt, fence=claim.fence)),
     )

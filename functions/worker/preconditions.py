@@ -83,7 +83,7 @@ class Preconditions:
         """
         now = self.clock.now()
         is_expired = timer.job.expires_at is not None and now >= timer.job.expires_at
-        if is_expired or not timer.is_granted:
+        if is_expired or not timer.is_granted or timer.is_over_at(now):
             return Permission()  # its target will not be called, whatever the breaker says
         lease_until = lease_of(timer.job.timeout, now=now)
         match self.breakers.decide(timer, lease_until=lease_until):

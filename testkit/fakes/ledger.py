@@ -49,6 +49,9 @@ class InMemoryLedger:
         row = LedgerRow(state=target(Event.REGISTER), owner=owner, due_at=kept(job.scheduled_at), job_id=job_id)
         return self._write(job.key, replace(row, fingerprint=fingerprint), now=now)
 
+    def register_callback(self, job: Job, *, job_id: str, owner: str, now: datetime) -> Applied | Refused:
+        return self.register(job, job_id=job_id, fingerprint="", owner=owner, now=now)
+
     def claim(self, timer: Timer, *, owner: str, lease_until: datetime, now: datetime) -> Claimed | Refused:
         row = self.rows.get(timer.job.key)
         if row is not None and is_own(row, attempt=timer.attempt, owner=owner):

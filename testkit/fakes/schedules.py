@@ -10,6 +10,7 @@ from datetime import datetime
 
 from functions.domain.errors import Undecodable
 from functions.domain.schedules.due_fires import DueFires
+from functions.domain.schedules.kept_runs import KeptRun, read_kept, write_kept
 from functions.domain.schedules.load import NO_LIMITS, Load, LoadLimits, Share
 from functions.domain.schedules.record import decode_schedule, encode_stored
 from functions.domain.schedules.state import Cut, Link, ScheduleState, SkipReason, Status
@@ -25,6 +26,7 @@ WRITTEN_MEANWHILE = (
     "misfire_count",
     "skips",
     "last_skip",
+    "kept_runs",
 )
 """What workers and scanners write, which is not a change's to undo."""
 
@@ -158,6 +160,13 @@ class InMemoryScheduleStore:
     def forget_failures(self, key: str) -> None:
         if key in self.rows:
             self._update(key, failures=frozenset())
+
+    def keep_runs(self, key: str, kept: tuple[KeptRun, ...], *, seen: ScheduleState) -> bool:
+        state = self.state(key)
+        if state is None or (state.born, state.kept_runs) != (seen.born, seen.kept_runs):
+            return False
+        self._update(key, kept_runs=read_kept(write_kept(kept)))
+        return True
 
     def note_aside(self, key: str, *, version: int, now: datetime) -> int:
         state = self.state(key)

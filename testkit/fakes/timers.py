@@ -82,6 +82,10 @@ class InMemoryTimerStore:
             del self.rows[job_id.bucket, job_id.shard][row.key]
         return row
 
+    def delete_unless_called_back(self, job_id: JobId) -> StoredTimer | None:
+        row = self.stored(job_id)
+        return row if row is not None and row.timer is not None and row.timer.job.callbacks else self.delete(job_id)
+
     def expire(self, now: datetime) -> None:
         """What the table's ttl does, in the end."""
         for place, key in [each for each, instant in self.expiry.items() if instant <= now]:

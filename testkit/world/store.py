@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from functions.domain.schedules.due_fires import DueFires
+from functions.domain.schedules.kept_runs import KeptRun
 from functions.domain.schedules.load import Load, LoadLimits, Share
 from functions.domain.schedules.state import Link, ScheduleState, SkipReason
 from functions.ports.ledger import Applied
@@ -99,6 +100,9 @@ class WatchedSchedules:
 
     def forget_failures(self, key: str) -> None:
         self._kept.forget_failures(key)
+
+    def keep_runs(self, key: str, kept: tuple[KeptRun, ...], *, seen: ScheduleState) -> bool:
+        return self._kept.keep_runs(key, kept, seen=seen)
 
     def note_aside(self, key: str, *, version: int, now: datetime) -> int:
         return self._kept.note_aside(key, version=version, now=now)

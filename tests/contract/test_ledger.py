@@ -47,6 +47,19 @@ def test_a_start_that_is_taken_back_does_not_count_and_requeues_are_counted_besi
     assert ledger.starts_of(timer) == 0
 
 
+def test_a_callback_is_registered_once_with_the_id_that_it_was_given_first(ledger: Ledger):
+    job = a_job()
+    first, second = str(job_id_of(job)), str(job_id_of(replace(job, scheduled_at=NOON + timedelta(hours=1))))
+
+    for owner, job_id in (("me", first), ("me", first), ("you", second)):
+        answer = ledger.register_callback(job, job_id=job_id, owner=owner, now=NOON)
+        assert isinstance(answer, Refused) == (owner == "you")
+
+    row = ledger.get(job.key)
+    assert row is not None
+    assert (row.state, row.job_id, row.fingerprint) == (State.SCHEDULED, first, "")
+
+
 def test_a_registered_job_is_scheduled_with_its_id_and_its_fingerprint(ledger: Ledger):
     job = a_job(due_at=NOON + 5 * SECOND)
 

@@ -10,15 +10,22 @@ from functions.adapters.dynamodb.schedule_updates import DELETED_LIFE
 from functions.domain.errors import FiresExceeded, SchedulesExceeded, Undecodable
 from functions.domain.instants import HOUR, MILLISECOND, SECOND
 from functions.domain.jobs.job import Payload
+from functions.domain.jobs.job_id import job_id_of
 from functions.domain.schedules.due_fires import DueFires
+from functions.domain.schedules.kept_runs import KeptRun
 from functions.domain.schedules.load import Load, LoadLimits, Share
 from functions.domain.schedules.state import ASIDES_COUNT_FOR, Cut, Link, ScheduleState, SkipReason, Status
 from functions.ports.ledger import Applied
 from functions.ports.schedules import Behind, ScheduleStore, StoredSchedule
-from testkit.builders import NOON, a_link, a_state, a_stored_schedule, a_template, every
+from testkit.builders import NOON, a_link, a_state, a_stored_schedule, a_template, an_occurrence_timer, every
 from tests.contract.conftest import ON_DYNAMODB, ScheduleSubject
 
 KEY = "acme#nightly"
+
+
+def a_kept_run(at: datetime) -> KeptRun:
+    job_id = job_id_of(an_occurrence_timer(fire_at=at).job)
+    return KeptRun(job_id=job_id, has_succeeded=True, attempt=1, ended_at=at)
 
 
 class TestSums:
@@ -743,6 +750,39 @@ class TestNotes:
 
         assert schedules.state(KEY) == state
         assert schedules.note_failure(KEY, "b") == 1
+
+    def test_runs_are_kept_if_those_that_were_seen_still_are(self, schedules: ScheduleStore):
+        _, state = created(schedules)
+        first, second = (a_kept_run(NOON + number * HOUR) for number in (0, 1))
+
+        assert schedules.keep_runs(KEY, (first,), seen=state)
+        assert not schedules.keep_runs(KEY, (second,), seen=state)
+        seen = replace(state, kept_runs=(first,))
+        assert schedules.state(KEY) == seen
+        assert not schedules.keep_runs(KEY, (first, second), seen=replace(seen, born=seen.born + 1))
+        assert schedules.keep_runs(KEY, (first, second), seen=seen)
+        assert schedules.state(KEY) == replace(state, kept_runs=(first, second))
+        assert schedules.keep_runs(KEY, (), seen=replace(state, kept_runs=(first, second)))
+        assert schedules.state(KEY) == state
+
+    def test_runs_outlive_a_change_but_not_a_deletion(self, schedules: ScheduleStore):
+        stored, state = created(schedules)
+        schedules.keep_runs(KEY, (a_kept_run(NOON),), seen=state)
+
+        _, after = changed(schedules, state)
+        assert [run.ended_at for run in after.kept_runs] == [NOON]
+        deleted = a_state(version=3, status=Status.DELETED, link=None, note="")
+        assert schedules.change(replace(stored, version=3, status=Status.DELETED), deleted, seen=after)
+        gone = schedules.state(KEY)
+        assert gone is not None
+        assert schedules.change(replace(stored, version=4), a_state(version=4), seen=gone)
+        anew = schedules.state(KEY)
+        assert anew is not None
+        assert anew.kept_runs == ()
+
+    def test_no_run_is_kept_of_a_schedule_that_there_is_not(self, schedules: ScheduleStore):
+        assert not schedules.keep_runs(KEY, (a_kept_run(NOON),), seen=a_state())
+        assert schedules.state(KEY) is None
 
     def test_a_chain_that_is_set_aside_is_counted_once_an_instant(self, schedules: ScheduleStore):
         created(schedules)

@@ -9,11 +9,13 @@ import pytest
 from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.far_ring.timer_key import alarm_key, timer_key
 from functions.domain.instants import EPOCH, MILLISECOND, SECOND
+from functions.domain.jobs.callbacks import Callbacks
 from functions.domain.jobs.claims import TIMER_LIFE
 from functions.domain.jobs.job import Payload, Priority, Timer
 from functions.domain.jobs.job_id import JobId, job_id_of
 from functions.domain.operations.operation import OwnedDay
 from functions.domain.schedules.schedule import Schedule
+from functions.domain.targets.options import TargetOptions
 from functions.ports.ledger import Applied
 from functions.ports.timers import StoredTimer, TimerStore
 from testkit.builders import (
@@ -175,6 +177,20 @@ def test_deleting_gives_what_this_very_call_removed(timers: TimerStore):
     assert timers.delete(an_id(timer)) is None
     assert timers.stored(an_id(timer)) is None
     assert timers.get(an_id(timer)) is None
+
+
+@pytest.mark.parametrize("payload", [Payload(text='{"C":",\\"C\\":"}'), Payload(text="[7]")])
+def test_the_row_of_a_job_with_callbacks_is_returned_and_stays(timers: TimerStore, payload: Payload):
+    plain, called_back = a_row(payload=payload), a_row(payload=payload, callbacks=Callbacks(on_end="handler:over"))
+    seeming = a_row(options=TargetOptions(headers=(("B", "x"), ("C", "x"))))
+    timers.put([plain, called_back, seeming])
+
+    for timer in (plain, called_back, seeming, plain):
+        stored = timers.delete_unless_called_back(an_id(timer))
+        assert stored is None or stored.timer == timer
+
+    assert timers_of(timers) == [called_back]
+    assert timers.delete_unless_called_back(an_id(plain)) is None
 
 
 def test_deleting_a_job_leaves_its_retry_and_its_neighbours(timers: TimerStore):

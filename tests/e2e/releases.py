@@ -48,6 +48,6 @@ def _copy_of(ours: Checkout, root: Path) -> Checkout:
     for file in ("app.py", "cdk.json"):
         shutil.copy(ours.root / file, root / file)
     for folder in ("functions", "infra"):
-        shutil.copytree(ours.root / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ours.root / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__", "*.part"))
     link_tools(ours, root)
     return Checkout(root)

@@ -159,6 +159,15 @@ def test_what_writes_the_audit_trail_uses_the_key_through_s3_for_that_bucket_alo
     assert conditions["kms:ViaService"]["Fn::Join"][1][0] == "s3."
 
 
+@pytest.mark.parametrize("function", ["api", "worker", "operations"])
+def test_an_object_is_opened_by_the_arn_of_its_bucket_which_is_all_that_s3_tells_of_it(
+    function: str, own: Templates
+) -> None:
+    told = {thing for context, thing in opened_by(key_statements(function, own)) if context.endswith(":aws:s3:arn")}
+
+    assert told == {json.dumps({"Fn::ImportValue": "Tickwheel-dev-Payloads"})}
+
+
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_function_uses_the_key_only_through_services_and_for_the_things_that_it_may_use_anyway(
     function: str, own: Templates

@@ -12,7 +12,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 IMPORTED: Mapping[str, str] = {
     "functions.adapters.dynamodb.tables": "the key schemas of all tables",
+    "functions.api.http.requests": "what a stage takes as a job, for the templates of event rules",
     "functions.api.http.route": "the shape of a route",
+    "functions.api.jobs.bodies": "what a job is, for the templates of event rules",
     "functions.api.openapi": "the description of the API, which goes into the package",
     "functions.api.route_table": "the routes of the gateway",
     "functions.domain.audit": "the columns of the audit trail",
@@ -21,6 +23,7 @@ IMPORTED: Mapping[str, str] = {
     "functions.domain.instants": "the units of time",
     "functions.domain.jobs.claims": "how long messages live, leases last and held rows wait",
     "functions.domain.jobs.job": "the names of the priorities",
+    "functions.domain.jobs.submission_files": "where files of jobs are put, and how long they are kept",
     "functions.domain.jobs.submission_queues": "the names of submission queues, and how long their messages live",
     "functions.domain.metrics": "the names of what functions emit",
     "functions.domain.targets.addresses": "what an allowed network is",

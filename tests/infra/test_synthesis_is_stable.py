@@ -20,7 +20,7 @@ def checked_out(folder: Path) -> Path:
     folder.mkdir(parents=True)
     shutil.copy(ROOT / "app.py", folder)
     for part in ("functions", "infra"):
-        shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", "*.part"))
     return folder
 
 

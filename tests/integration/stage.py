@@ -19,7 +19,7 @@ from functions.adapters.dynamodb.shards import DynamoDBShardStore
 from functions.adapters.dynamodb.table import Table
 from functions.domain.far_ring.cursor import Cursors, first_cursors
 from functions.domain.instants import EPOCH, SECOND, format_instant
-from functions.domain.jobs.submission_queues import queue_name, refused_name
+from functions.domain.jobs.submission_queues import files_name, queue_name, refused_name
 from functions.domain.stage.conditions import Conditions
 from testkit.builders import LOCAL_WHEEL
 from testkit.events import Context, a_request, an_sqs_event
@@ -40,6 +40,8 @@ NAMESPACE = "Tickwheel/local"
 
 QUEUES = ("critical", "high", "normal", "low")
 OF_ACME = (queue_name("local", "acme"), refused_name("local", "acme"))
+FILES = files_name("local")
+FILES_BUCKET = "files"
 """Where acme sends jobs to, and finds those that were refused."""
 
 BUCKET = "payloads"
@@ -81,9 +83,10 @@ class Stage:
         self.s3: S3Client = boto3.client("s3")
         for schema in tables.ALL_TABLES:
             create_table(self.dynamodb, schema)
-        self.urls = {queue: self.sqs.create_queue(QueueName=queue)["QueueUrl"] for queue in (*QUEUES, *OF_ACME)}
+        self.urls = {queue: self.sqs.create_queue(QueueName=queue)["QueueUrl"] for queue in (*QUEUES, *OF_ACME, FILES)}
         self.s3.create_bucket(Bucket=BUCKET)
         self.s3.create_bucket(Bucket=AUDIT_BUCKET)
+        self.s3.create_bucket(Bucket=FILES_BUCKET)
         self.firehose: FirehoseClient = boto3.client("firehose")
         self.firehose.create_delivery_stream(
             DeliveryStreamName=AUDIT_STREAM,
@@ -116,8 +119,9 @@ class Stage:
             "LONGEST_TIMEOUT_SECONDS": "60",
             "OPERATORS": '["*"]',
             "JWT_TENANT_CLAIM": "",
-            "SUBMISSION_QUEUE_URLS": json.dumps([self.urls[queue_name("local", "acme")]]),
+            "SUBMISSION_QUEUE_URLS": json.dumps([self.urls[queue_name("local", "acme")], self.urls[FILES]]),
             "REFUSED_QUEUE_URLS": json.dumps([self.urls[refused_name("local", "acme")]]),
+            "FILES_BUCKET": json.dumps([FILES_BUCKET]),
             "AUDIT_SAMPLE": "1.0",
             "READY_CAPACITY": "100000",
             "SHED_AFTER_SECONDS": "300",

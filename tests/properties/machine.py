@@ -59,6 +59,7 @@ SUBMISSIONS = st.fixed_dictionaries(
         "precision": st.sampled_from(Precision),
         "target": st.sampled_from(TARGETS).map("https://example.com/{}".format),
         "expires_after": st.sampled_from([None, None, None, timedelta(seconds=30)]),
+        "run_deadline": st.sampled_from([None, None, None, timedelta(seconds=40)]),
         "payload": st.sampled_from(["1", "1", "1", LARGE]),
         "retry": st.sampled_from([1, 30, 160]).map(
             lambda base: RetryPolicy(strategy=Strategy.FIXED, attempts=2, base=timedelta(seconds=base))

@@ -50,6 +50,8 @@ PARTS = {
     "max_runs": st.sampled_from([None, None, None, 1, 2, 5]),
     "pause_after_failures": st.sampled_from([None, None, None, 1, 2]),
     "history": st.sampled_from([10, 10, 3, 0]),
+    "success_history": st.sampled_from([None, None, None, 1]),
+    "failure_history": st.sampled_from([None, None, None, 2]),
 }
 JOBS = st.builds(
     JobTemplate,
@@ -157,7 +159,12 @@ def with_sense(schedule: Schedule, **parts) -> Schedule:
     """What goes only with exactly_once is left out where it does not; what kills workers does so seldom."""
     job = parts.get("job", schedule.job)
     if job.delivery is not Delivery.EXACTLY_ONCE:
-        parts |= {"overlap": Overlap.ALLOW, "pause_after_failures": None}
+        parts |= {
+            "overlap": Overlap.ALLOW,
+            "pause_after_failures": None,
+            "success_history": None,
+            "failure_history": None,
+        }
         rule = parts.get("rule", schedule.rule)
         parts["rule"] = replace(rule, from_end=False) if getattr(rule, "from_end", False) else rule
     if "poison" in job.target:

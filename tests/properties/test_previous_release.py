@@ -40,13 +40,34 @@ from tests.unit.test_tenant_plan import FULL
 from tickwheel.local.checkout import Checkout
 
 NEWS = {
-    "timer": {"trace", "counted_on", "submitted_at", "intervals", "jitter", "flows", "turns"},
-    "message": {"trace", "counted_on", "submitted_at", "intervals", "jitter", "flows", "turns"},
+    "timer": {
+        "trace",
+        "counted_on",
+        "submitted_at",
+        "intervals",
+        "jitter",
+        "flows",
+        "turns",
+        "run_deadline",
+        "keeps",
+        "callbacks",
+    },
+    "message": {
+        "trace",
+        "counted_on",
+        "submitted_at",
+        "intervals",
+        "jitter",
+        "flows",
+        "turns",
+        "run_deadline",
+        "keeps",
+    },
     "ledger row": {"spent", "counted_from", "asked", "tried", "waits_for"},
-    "schedule_state row": {"asides", "aside_at", "share"},
+    "schedule_state row": {"asides", "aside_at", "share", "kept_runs"},
     "conditions": {"marked_since", "unseen_since"},
     "cursors": {"unhandled"},
-    "definition": {"flows"},
+    "definition": {"flows", "run_deadline", "success_history", "failure_history"},
     "shards row": {"unhandled"},
 }
 """Fields, by kinds, that the release before does not know, and leaves out; empty again with each release."""

@@ -25,7 +25,8 @@ def test_every_option_of_a_definition_reaches_the_scheduler() -> None:
             *["--holidays", "NYSE", "--weekends", "--roll", "after", "--spread", "15m", "--jitter", "30s"],
             *["--start", "2030-01-01T00:00:00+01:00", "--end", "2031-01-01T00:00:00Z", "--max-runs", "9"],
             *["--misfire", "coalesce", "--max-lateness", "1h", "--overlap", "forbid", "--pause-after-failures", "5"],
-            *["--history", "20", "--target", "handler:echo", "--payload", '{"n": 1}', "--priority", "high"],
+            *["--history", "20", "--success-history", "3", "--failure-history", "10"],
+            *["--target", "handler:echo", "--payload", '{"n": 1}', "--priority", "high"],
             *["--delivery", "exactly_once", *JOB_OPTIONS],
             server=server,
         )
@@ -59,6 +60,8 @@ def test_every_option_of_a_definition_reaches_the_scheduler() -> None:
         "overlap": "forbid",
         "pause_after_failures": 5,
         "history": 20,
+        "success_history": 3,
+        "failure_history": 10,
         "job": {
             "target": "handler:echo",
             "payload": {"n": 1},

@@ -71,6 +71,9 @@ def test_a_submission_sends_every_field_in_the_units_of_the_api() -> None:
             asynchronous=True,
             tags=["team:billing"],
             flow=[Flow("stripe", rate="60/min", burst=10, concurrency=5), Flow("smtp", scope="stage")],
+            on_success="handler:well",
+            on_failure="https://example.com/failed",
+            on_end="handler:over",
         )
 
     assert server.requests[0].json == {
@@ -92,6 +95,9 @@ def test_a_submission_sends_every_field_in_the_units_of_the_api() -> None:
             {"key": "stripe", "rate": "60/min", "burst": 10, "concurrency": 5},
             {"key": "smtp", "scope": "stage"},
         ],
+        "on_success": "handler:well",
+        "on_failure": "https://example.com/failed",
+        "on_end": "handler:over",
     }
     assert NewJob.from_json(server.requests[0].json).as_json() == server.requests[0].json
 
@@ -118,6 +124,7 @@ def test_the_client_has_a_field_for_each_of_the_apis() -> None:
         ({"asynchronous": "yes"}, "asynchronous: is true or false"),
         ({"tags": "billing"}, "tags: is a list of texts"),
         ({"tags": [7]}, "tags: is a list of texts"),
+        ({"on_end": 7}, "on_end: is a string"),
         ({"flow": "stripe"}, "flow: is a list of flows"),
         ({"flow": ["stripe"]}, "flow.0: is a JSON object"),
         ({"flow": [{"rate": "1/s"}]}, "flow.0.key: is required"),

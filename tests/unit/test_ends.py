@@ -64,10 +64,10 @@ class Recorded(RunEnds):
 
     heard: list[str] = field(default_factory=list[str])
 
-    def ended(self, timer: Timer, state: State) -> None:
+    def ended(self, timer: Timer, state: State, **how: Any) -> None:
         if timer.job.occurrence is not None:
             self.heard.append(timer.job.key)
-        RunEnds.ended(self, timer, state)
+        RunEnds.ended(self, timer, state, **how)
 
     def cancelled(self, job_id: JobId) -> None:
         if fire_of(job_id.identity):

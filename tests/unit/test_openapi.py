@@ -27,11 +27,21 @@ from functions.domain.jobs.claims import ABSENT_IS_OVER, LedgerRow
 from functions.domain.jobs.job import TENANT, Delivery, Payload
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import UNTRACKED, State
+from functions.domain.schedules.kept_runs import KeptRun
 from functions.domain.schedules.preview import preview
 from functions.domain.schedules.schedule import Fire
 from functions.domain.schedules.state import SkipReason
 from functions.domain.wheel import Ring
-from testkit.builders import NOON, a_breaker, a_job, a_schedule, a_state, a_stored_schedule, a_template
+from testkit.builders import (
+    NOON,
+    a_breaker,
+    a_job,
+    a_schedule,
+    a_state,
+    a_stored_schedule,
+    a_template,
+    an_occurrence_timer,
+)
 
 METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "trace"}
 
@@ -212,6 +222,7 @@ def test_what_learns_of_a_breaker_is_what_is_described():
 def test_what_learns_of_a_schedule_is_what_is_described():
     row = LedgerRow(state=State.FAILED, attempt=2, error="HTTP 500", updated_at=NOON, job_id="j1~x")
     schedule = a_schedule(job=a_template(payload=Payload(pointer="schedules/acme/nightly/1")))
+    job_id = job_id_of(an_occurrence_timer(schedule).job)
     standing = Standing(
         stored=a_stored_schedule(schedule=schedule),
         state=a_state(
@@ -220,11 +231,18 @@ def test_what_learns_of_a_schedule_is_what_is_described():
         next_fire=Fire(NOON, NOON),
         fire_count=1,
         runs=[Run(fire_at=NOON, job_id="j1~x", row=row), Run(fire_at=NOON, job_id="j1~y", row=None)],
+        kept_runs=[
+            KeptRun(job_id=job_id, has_succeeded=has_succeeded, attempt=2, ended_at=NOON, error=error)
+            for has_succeeded, error in ((True, ""), (False, "http_500"))
+        ],
     )
 
     answer = schedule_body(standing, now=NOON, stored_payload='{"a":1}')
 
     assert_described(answer, "Schedule")
+    for name, state in (("last_successes", "succeeded"), ("last_failures", "failed")):
+        assert_described(answer[name][0], "Run")
+        assert [run["state"] for run in answer[name]] == [state]
     assert [run["state"] for run in answer["runs"]] == ["failed", "scheduled"]
     for run in answer["runs"]:
         assert_described(run, "Run")

@@ -97,6 +97,10 @@ BAD_VALUES: list[tuple[str, Any, str]] = [
     ("pause_after_failures", 101, "Input should be less than or equal to 100"),
     ("history", 51, "Input should be less than or equal to 50"),
     ("history", -1, "Input should be greater than or equal to 0"),
+    ("success_history", 11, "Input should be less than or equal to 10"),
+    ("success_history", -1, "Input should be greater than or equal to 0"),
+    ("failure_history", 11, "Input should be less than or equal to 10"),
+    ("failure_history", True, "Input should be a valid integer"),
     ("job", "x", "must be a JSON object"),
     ("job.target", "ftp://example.com", "has an unknown scheme: known are https://, handler: and arn:"),
     ("job.target", "http://example.com", "http:// is not allowed in this stage: use https://"),
@@ -185,6 +189,8 @@ def test_a_schedule_may_say_everything():
         overlap="buffer_one",
         pause_after_failures=5,
         history=50,
+        success_history=1,
+        failure_history=10,
         job={
             **JOB,
             "payload": {"at": "{{tickwheel.fire_time}}"},
@@ -219,6 +225,7 @@ def test_a_schedule_may_say_everything():
         timedelta(hours=1),
     )
     assert (schedule.overlap, schedule.pause_after_failures, schedule.history) == (Overlap.BUFFER_ONE, 5, 50)
+    assert schedule.keeps == (1, 10)
     job = schedule.job
     assert (job.payload.text, job.priority, job.precision) == (
         '{"at":"{{tickwheel.fire_time}}"}',
@@ -338,6 +345,11 @@ def test_a_bad_date_of_a_calendar_is_named_with_its_place(exclude: Any, message:
             {"cron": "0 3 * * *", "overlap": "forbid", "job": {**JOB, "delivery": "at_least_once"}},
             "overlap",
             "forbid needs delivery exactly_once: of other jobs nobody knows when they end",
+        ),
+        (
+            {"cron": "0 3 * * *", "success_history": 3, "job": {**JOB, "delivery": "at_most_once"}},
+            "success_history",
+            "needs delivery exactly_once: of other jobs nobody knows how they end",
         ),
         (
             {"cron": "0 3 * * *", "pause_after_failures": 3, "job": {**JOB, "delivery": "at_most_once"}},

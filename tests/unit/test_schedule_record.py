@@ -79,6 +79,8 @@ EVERYTHING = Schedule(
     overlap=Overlap.BUFFER_ONE,
     pause_after_failures=3,
     history=50,
+    success_history=3,
+    failure_history=10,
 )
 
 
@@ -120,6 +122,8 @@ def test_a_schedule_with_everything_is_written_as_people_write_it():
         "overlap": "buffer_one",
         "pause_after_failures": 3,
         "history": 50,
+        "success_history": 3,
+        "failure_history": 10,
         "job": {
             "target": "handler:report",
             "payload": {"für": ["{{tickwheel.index}}", None, 1.5]},
@@ -377,6 +381,8 @@ SCHEDULES = of(
     overlap=st.sampled_from(Overlap),
     pause_after_failures=st.integers(1, 100),
     history=st.integers(0, 50),
+    success_history=st.integers(0, 10),
+    failure_history=st.integers(0, 10),
 )
 
 

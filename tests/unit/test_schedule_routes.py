@@ -776,6 +776,33 @@ def test_runs_are_reported_newest_first_with_their_outcome():
     assert (newest["attempt"], newest["settled_at"]) == (1, format_instant(NOON + timedelta(minutes=3)))
 
 
+def test_the_last_successes_and_failures_are_reported_beside_the_history():
+    api = Api()
+    api.put(every=60, success_history=2)
+    for _ in range(3):
+        api.clock.tick(timedelta(minutes=1))
+        api.receive_and_work()
+        api.materialiser.revive("acme#nightly")
+
+    answer = api.get()
+
+    assert [run["fire_at"] for run in answer["last_successes"]] == [
+        format_instant(NOON + timedelta(minutes=minutes)) for minutes in (3, 2)
+    ]
+    newest = answer["last_successes"][0]
+    assert newest["job_id"] == answer["runs"][0]["job_id"]
+    assert (newest["state"], newest["attempt"], newest["settled_at"]) == (
+        State.SUCCEEDED,
+        1,
+        format_instant(NOON + timedelta(minutes=3)),
+    )
+    assert "last_failures" not in answer
+    _, listed = api.call("GET", "/v1/schedules")
+    assert "last_successes" not in listed["schedules"][0]
+    api.put(every=60, success_history=1)
+    assert len(api.get()["last_successes"]) == 1
+
+
 def test_a_large_payload_is_reported_by_itself_and_pointed_at_in_a_list():
     api = Api()
     payload = {str(number): f"{number * 7919 % 104_729:x}" for number in range(3_000)}

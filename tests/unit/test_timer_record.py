@@ -23,7 +23,7 @@ from functions.domain.far_ring.timer_record import (
 )
 from functions.domain.instants import MILLISECOND
 from functions.domain.jobs.job import Payload, Priority, Timer
-from functions.domain.jobs.occurrence import Occurrence
+from functions.domain.jobs.occurrence import Keeps, Occurrence
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.schedules.defaults import STORED
@@ -230,6 +230,7 @@ FIRE = Occurrence(
     overlap=Overlap.REPLACE,
     pause_after=3,
     is_end_to_start=True,
+    keeps=Keeps(3, 10),
 )
 USUAL_FIRE = Occurrence(schedule_id="nightly", fire_at=NOON, nominal_at=NOON, version=1)
 LINK = Link(

@@ -105,8 +105,10 @@ class Http:
 class JobFields:
     """The options of a job besides its target, tenant and time; None takes the scheduler's default.
 
+    `run_deadline` is how long a run may take, all its attempts and waits included, from its due time on;
     `http` is for HTTP targets; `asynchronous` starts a Lambda function without waiting for its answer; `tags` are labels;
-    `flow` names up to three flows whose rate and concurrency this job shares with the others that name them.
+    `flow` names up to three flows whose rate and concurrency this job shares with the others that name them. `on_success`,
+    `on_failure` and `on_end` are targets that are called with the outcome when the job has ended.
     """
 
     payload: Any = None
@@ -116,10 +118,14 @@ class JobFields:
     retry: RetryPolicy | None = None
     timeout: timedelta | None = None
     expires_after: timedelta | None = None
+    run_deadline: timedelta | None = None
     http: Http | None = None
     asynchronous: bool | None = None
     tags: Sequence[str] = ()
     flow: Sequence[Flow] = ()
+    on_success: str | None = None
+    on_failure: str | None = None
+    on_end: str | None = None
 
     def field_problems(self, prefix: str = "") -> list[FieldProblem]:
         """What is wrong with these fields, by their names behind a prefix."""
@@ -130,9 +136,16 @@ class JobFields:
             *choice_problems(f"{prefix}precision", self.precision, Precision),
             *duration_problems(f"{prefix}timeout", self.timeout),
             *duration_problems(f"{prefix}expires_after", self.expires_after),
+            *duration_problems(f"{prefix}run_deadline", self.run_deadline),
             *flag_problems(f"{prefix}asynchronous", self.asynchronous),
             *list_problems(f"{prefix}tags", self.tags, str, "texts"),
             *flow_problems(f"{prefix}flow", self.flow),
+            *(
+                problem
+                for name in ("on_success", "on_failure", "on_end")
+                if getattr(self, name) is not None
+                for problem in text_problems(f"{prefix}{name}", getattr(self, name))
+            ),
         ]
 
 
@@ -228,11 +241,21 @@ class PastAttempt(Answer):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Callback(Answer):
+    """A callback of a job that has ended: the job `id` calls its target with the outcome."""
+
+    on: str
+    target: str
+    id: str
+    state: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Job(Answer):
     """A job and its latest attempt. A field is None if the scheduler does not know its value yet.
 
     attempts: the last ones that failed, the oldest first. job: what was submitted, of its headers only the names;
-    unknown of a job that was due soon, until its first attempt.
+    unknown of a job that was due soon, until its first attempt. callbacks: those that its end has led to.
     """
 
     id: str
@@ -251,6 +274,7 @@ class Job(Answer):
     updated_at: datetime | None = None
     attempts: tuple[PastAttempt, ...] = ()
     job: Mapping[str, Any] | None = None
+    callbacks: tuple[Callback, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,6 +304,7 @@ JOB_PARSERS: Parsers = {
     "retry": _parse_retry,
     "timeout": parse_duration,
     "expires_after": parse_duration,
+    "run_deadline": parse_duration,
     "http": _parse_http,
     "flow": parse_flows,
 }

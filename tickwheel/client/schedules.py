@@ -63,6 +63,8 @@ STANDING = frozenset(
         "last_skip",
         "failures_in_a_row",
         "runs",
+        "last_successes",
+        "last_failures",
     }
 )
 """What the scheduler returns for a schedule besides its definition."""
@@ -101,6 +103,8 @@ class NewSchedule(JobFields):
     overlap: Overlap | None = None
     pause_after_failures: int | None = None
     history: int | None = None
+    success_history: int | None = None
+    failure_history: int | None = None
     target: str
 
     def __post_init__(self) -> None:
@@ -121,6 +125,8 @@ class NewSchedule(JobFields):
             *choice_problems("overlap", self.overlap, Overlap),
             *count_problems("pause_after_failures", self.pause_after_failures),
             *count_problems("history", self.history),
+            *count_problems("success_history", self.success_history),
+            *count_problems("failure_history", self.failure_history),
             *text_problems("job.target", self.target),
             *self.field_problems("job."),
         ]
@@ -214,7 +220,8 @@ class Schedule(Answer):
 
     `definition` is the JSON that NewSchedule.from_json reads, with a tenant and an id. `fires` became runs, `misfires`
     were late, `skips` counts those that became no run, by reason. `runs` are the last ones, newest first; a list of
-    schedules comes without them, and so without `last_outcome`.
+    schedules comes without them, and so without `last_outcome`. `last_successes` and `last_failures` are the runs that
+    `success_history` and `failure_history` keep, newest first.
     """
 
     id: str
@@ -234,6 +241,8 @@ class Schedule(Answer):
     last_skip: Annotated[tuple[str, datetime] | None, Wire(read=_skip_of)] = None
     failures_in_a_row: int = 0
     runs: tuple[Run, ...] = ()
+    last_successes: tuple[Run, ...] = ()
+    last_failures: tuple[Run, ...] = ()
     body: Annotated[Mapping[str, Any], Wire("")]
     """The JSON of the scheduler's response."""
 

@@ -128,6 +128,12 @@ class RunOptions(OptionSet):
         int | None, typer.Option(help="Number of consecutive failures after which to pause.")
     ] = None
     history: Annotated[int | None, typer.Option(help="Number of runs to keep in the history.")] = None
+    success_history: Annotated[
+        int | None, typer.Option(help="Number of successful runs to keep, however many follow.")
+    ] = None
+    failure_history: Annotated[int | None, typer.Option(help="Number of failed runs to keep, however many follow.")] = (
+        None
+    )
 
     def as_json(self) -> dict[str, Any]:
         """Its options, as the API takes them."""

@@ -85,6 +85,9 @@ class JobOptions(OptionSet):
     retry: RetryOptions
     timeout: Annotated[timedelta | None, duration("Timeout of one attempt.")] = None
     expires_after: Annotated[timedelta | None, duration("Do not run the job later than this after its time.")] = None
+    run_deadline: Annotated[
+        timedelta | None, duration("How long a run may take: all its attempts, waits and 202s.")
+    ] = None
     http: HttpOptions
     asynchronous: Annotated[
         bool, typer.Option("--asynchronous", help="Invoke a Lambda function without waiting for its result.")
@@ -98,6 +101,13 @@ class JobOptions(OptionSet):
             help="A flow whose limits it shares: stripe, or stripe,rate=60/min,burst=10,concurrency=5. Repeatable.",
         ),
     ] = None
+    on_success: Annotated[str | None, typer.Option(help="A target that is called when the job has succeeded.")] = None
+    on_failure: Annotated[
+        str | None, typer.Option(help="A target that is called when the job has failed for good or has expired.")
+    ] = None
+    on_end: Annotated[str | None, typer.Option(help="A target that is called when the job has ended in any way.")] = (
+        None
+    )
 
     def as_json(self) -> dict[str, Any]:
         """Its options, as the API takes them."""

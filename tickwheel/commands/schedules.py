@@ -282,8 +282,13 @@ def _read_definition(file: Path, *, schedule_id: str, tenant: str) -> dict[str, 
 
 
 def _show(schedule: Schedule, api: Api) -> None:
-    runs = ("", runs_table(schedule)) if schedule.runs else ()
-    api.print(schedule.body, standing_table(schedule), *runs)
+    parts = (
+        ("", schedule.runs),
+        ("\nlast successful runs", schedule.last_successes),
+        ("\nlast failed runs", schedule.last_failures),
+    )
+    tables = (each for heading, runs in parts if runs for each in (heading, runs_table(runs)))
+    api.print(schedule.body, standing_table(schedule), *tables)
 
 
 def _show_difference(difference: Difference, api: Api) -> None:

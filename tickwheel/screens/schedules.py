@@ -7,7 +7,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from tickwheel.client.fires import Difference, Fire
+from tickwheel.client.fires import Difference, Fire, Run
 from tickwheel.client.instants import format_instant
 from tickwheel.client.schedules import RULES, Schedule
 from tickwheel.screens.tables import fields_table, folded, plain_table, right
@@ -59,10 +59,10 @@ def standing_table(schedule: Schedule) -> Table:
     return fields_table(rows)
 
 
-def runs_table(schedule: Schedule) -> Table:
+def runs_table(runs: Iterable[Run]) -> Table:
     """A row a run, newest first."""
     table = plain_table(*folded("fire", "state", "attempt", "settled", "job", "error"))
-    for run in schedule.runs:
+    for run in runs:
         settled = _instant(run.settled_at)
         table.add_row(
             _instant(run.fire_at), run.state, str(run.attempt), settled, escape(run.job_id), escape(run.error or "")

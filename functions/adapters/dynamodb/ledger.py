@@ -48,6 +48,20 @@ class DynamoDBLedger(LedgerAttempts, LedgerControl):
         is_new_or_mine = "attribute_not_exists(k) OR (s = :state AND o = :owner)"
         return self._put(item, condition=is_new_or_mine, state=target(Event.REGISTER), owner=owner)
 
+    def register_callback(self, job: Job, *, job_id: str, owner: str, now: datetime) -> Applied | Refused:
+        """One write unit, refused or not. By an update, which every function that ends jobs may make."""
+        return self._apply(
+            job.key,
+            update="SET s = :state, o = :owner, d = :due, i = :id, u = :now, x = :ttl",
+            condition="attribute_not_exists(k) OR (s = :state AND o = :owner)",
+            state=target(Event.REGISTER),
+            owner=owner,
+            due=job.scheduled_at,
+            id=job_id,
+            now=now,
+            ttl=ttl_of(now=now, due_at=job.scheduled_at),
+        )
+
     def fail(
         self, letter: DeadLetter, job: Job, *, fence: int, owner: str, now: datetime, tried: str = ""
     ) -> Applied | Refused:

@@ -26,6 +26,7 @@ from functions.adapters.dynamodb.schedule_updates import Update, new_version, pl
 from functions.adapters.dynamodb.table import Item, Table, Write, attributes, plain
 from functions.domain.errors import Busy, ScheduleBusy
 from functions.domain.schedules.due_fires import DueFires
+from functions.domain.schedules.kept_runs import KeptRun, write_kept
 from functions.domain.schedules.load import NO_LIMITS, Load, LoadLimits, Share
 from functions.domain.schedules.record import encode_stored
 from functions.domain.schedules.state import ASIDES_COUNT_FOR, Link, ScheduleState, SkipReason, Status
@@ -205,6 +206,18 @@ class DynamoDBScheduleStore:
     def forget_failures(self, key: str) -> None:
         """One write unit."""
         self.state_table.update({"k": key}, update="REMOVE f", condition="attribute_exists(k)", tries=TRIES)
+
+    def keep_runs(self, key: str, kept: tuple[KeptRun, ...], *, seen: ScheduleState) -> bool:
+        """One write unit for each KB of the state row, refused or not."""
+        update = Update()
+        update.set_or_remove("j", write_kept(kept) or None)
+        update.names |= {"#j": "j", "#y": "y"}
+        update.values["born"] = seen.born
+        condition = "#y = :born AND attribute_not_exists(#j)"
+        if seen.kept_runs:
+            update.values["were"] = write_kept(seen.kept_runs)
+            condition = "#y = :born AND #j = :were"
+        return self._update(key, update, condition=condition).is_done
 
     def note_aside(self, key: str, *, version: int, now: datetime) -> int:
         """A write unit, or two for the first of a while. Repeating it changes nothing."""

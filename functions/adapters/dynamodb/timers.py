@@ -11,6 +11,7 @@ from functions.adapters.clients import tried
 from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks, mark_of
 from functions.adapters.dynamodb.table import Found, Item, Table, attributes, instant_of
 from functions.domain.errors import NotPlaced, Undecodable
+from functions.domain.far_ring.run_terms import CALLBACKS_IN_RECORD
 from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.far_ring.timer_key import alarm_key, is_alarm_key, key_of, owned_prefix, owner_of, timer_key
 from functions.domain.far_ring.timer_record import decode_alarm, decode_timer, encode_alarm, encode_timer
@@ -100,6 +101,16 @@ class DynamoDBTimerStore:
         """One write unit, whether there is a row or not."""
         item = self.writer.delete(_key_of(job_id), returns="ALL_OLD").item
         return _read(item) if item else None
+
+    def delete_unless_called_back(self, job_id: JobId) -> StoredTimer | None:
+        """One write unit, refused or not; two for a row that only seems to have callbacks."""
+        answer = self.writer.delete(
+            _key_of(job_id), condition="NOT contains(j, :callbacks)", returns="ALL_OLD", callbacks=CALLBACKS_IN_RECORD
+        )
+        stored = _read(answer.item) if answer.item else None
+        if stored is not None and not answer.is_done and (stored.timer is None or not stored.timer.job.callbacks):
+            return self.delete(job_id)
+        return stored
 
     def put_registered(self, timer: Timer) -> bool | None:
         """Four write units, for a submission that is repeated; and its mark, where that is the first of its day."""

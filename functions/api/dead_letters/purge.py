@@ -116,7 +116,7 @@ class Purger:
         answer = self.ledger.cancel(job_id, owner=self.token(), now=now, row=row)
         if not isinstance(answer, Cancelled):
             return False
-        self.ends.cancelled(job_id, answer, reason="its dead letter was purged")
+        self.ends.cancelled(job_id, answer, reason="its dead letter was purged", timer=timer)
         return True
 
     def _note(

@@ -13,6 +13,7 @@ from functions.api.http.flow_body import FlowBody
 from functions.domain.errors import InvalidJob
 from functions.domain.far_ring.timer_record import PAYLOAD_LIMIT
 from functions.domain.instants import MILLISECOND
+from functions.domain.jobs.callbacks import Callbacks
 from functions.domain.jobs.job import MAX_TAGS, Delivery, Precision, Priority, check_tags
 from functions.domain.jobs.retry import (
     MAX_AGE,
@@ -150,6 +151,13 @@ class CallBody(requests.StrictModel):
     retry: RetryBody = RetryBody()
     timeout: requests.Duration = REQUESTED.timeout
     expires_after: _Expiry | None = None
+    run_deadline: Annotated[
+        _Age | None,
+        Field(
+            description="How long a run may take, from its due time on: all its attempts, the waits between them and what its target "
+            "does after a 202. Then it fails with the error class `run_deadline`."
+        ),
+    ] = None
     http: HttpBody = HttpBody()
     asynchronous: Annotated[
         bool, Field(strict=True, description="Whether to invoke a Lambda function without waiting for its result.")
@@ -167,6 +175,17 @@ class CallBody(requests.StrictModel):
         ),
         requests.obeying(lambda flows: check_flows(_named(flows))),
     ] = ()
+    on_success: Annotated[
+        str | None, Field(description="A target that is called with the outcome when the job has succeeded.")
+    ] = None
+    on_failure: Annotated[
+        str | None,
+        Field(description="A target that is called with the outcome when the job has failed for good or has expired."),
+    ] = None
+    on_end: Annotated[
+        str | None,
+        Field(description="A target that is called with the outcome when the job has ended in any way."),
+    ] = None
 
     @field_validator("flow")
     @classmethod
@@ -183,6 +202,18 @@ class CallBody(requests.StrictModel):
     def _can_be_called(cls, value: str, info: ValidationInfo) -> str:
         rules = requests.rules_of(info)
         return requests.checked(check_target, value, allowed=rules.allowed, allow_plain_http=rules.allow_plain_http)
+
+    @field_validator("on_success", "on_failure", "on_end")
+    @classmethod
+    def _can_be_called_back(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is None:
+            return None
+        if info.data.get("delivery") is Delivery.AT_MOST_ONCE:
+            raise PydanticCustomError(
+                "callback",
+                "is for exactly_once and at_least_once jobs: how an at_most_once job ended is not kept, so leave it out",
+            )
+        return cls._can_be_called(value, info)
 
     @field_validator("payload")
     @classmethod
@@ -233,10 +264,14 @@ class CallBody(requests.StrictModel):
 
     def call(self) -> dict[str, Any]:
         """What a job and the job of a schedule have of it in the domain, by name: all but the payload."""
-        same = self.by_name("target", "delivery", "precision", "timeout", "expires_after", "tags")
+        same = self.by_name("target", "delivery", "precision", "timeout", "expires_after", "run_deadline", "tags")
         priority = Priority[self.priority.upper()]
         flows = _named(self.flow)
-        return {**same, "priority": priority, "retry": self.retry.policy(), "options": self.options(), "flows": flows}
+        callbacks = Callbacks(
+            on_success=self.on_success or "", on_failure=self.on_failure or "", on_end=self.on_end or ""
+        )
+        given = {"retry": self.retry.policy(), "options": self.options(), "flows": flows, "callbacks": callbacks}
+        return {**same, "priority": priority, **given}
 
     def options(self) -> TargetOptions:
         """The options of the domain. What has no order has one there: the same call again must be equal to the first."""

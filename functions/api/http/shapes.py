@@ -58,6 +58,9 @@ class DescribedJob(TypedDict):
     asynchronous: NotRequired[bool]
     tags: NotRequired[list[str]]
     flow: NotRequired[list[dict[str, Any]]]
+    on_success: NotRequired[str]
+    on_failure: NotRequired[str]
+    on_end: NotRequired[str]
     submitted_at: NotRequired[Instant]
     """When the API accepted the job. Absent for runs of schedules."""
     occurrence: NotRequired[dict[str, Any]]

@@ -12,10 +12,12 @@ from functions.api.http import shapes
 from functions.api.http.answers import without_empty
 from functions.api.jobs import submit
 from functions.api.jobs.bodies import BATCH_LIMIT
+from functions.api.jobs.called_back import PutCallback
 from functions.api.jobs.find import JobInWheel
 from functions.domain.explanation import facts
 from functions.domain.instants import format_duration, format_instant
 from functions.domain.jobs import job, past_attempts
+from functions.domain.jobs.callbacks import CallbackName
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.description import describe_job
 from functions.domain.jobs.job import Delivery
@@ -49,6 +51,15 @@ class PastAttempt(TypedDict):
     """How long the target was called, where that is known."""
 
 
+class Callback(TypedDict):
+    """A callback of a job that has ended, which is a job itself."""
+
+    on: Annotated[str, shapes.one_of(CallbackName)]
+    target: str
+    id: shapes.JobId
+    state: shapes.JobState
+
+
 class Job(TypedDict):
     """A job, what it was submitted with, and its attempts."""
 
@@ -71,6 +82,8 @@ class Job(TypedDict):
     """The last attempts that failed, the oldest first: as many as fit into the row of the job."""
     job: NotRequired[shapes.DescribedJob]
     """Absent while it is not known: of a job that was due soon, until its first attempt."""
+    callbacks: NotRequired[list[Callback]]
+    """The callbacks that were called, or are about to be, because the job has ended."""
 
 
 class JobPayload(TypedDict):
@@ -219,8 +232,8 @@ def accepted_body(accepted: submit.Accepted) -> Accepted:
     }
 
 
-def found_body(found: JobInWheel, asked: job.Job | None = None) -> Job:
-    """What is known of a job. What is not known is left out. asked: what was asked for."""
+def found_body(found: JobInWheel, asked: job.Job | None = None, *, called: Sequence[PutCallback] = ()) -> Job:
+    """What is known of a job. What is not known is left out. asked: what was asked for. called: its callbacks."""
     row = found.row
     body: Job = {
         "id": str(found.job_id),
@@ -237,6 +250,10 @@ def found_body(found: JobInWheel, asked: job.Job | None = None) -> Job:
         "moved_to": row.moved_to,
         "updated_at": format_instant(row.updated_at) if row.updated_at else "",
         "attempts": [_past_body(past) for past in past_attempts.read_attempts(row.tried)],
+        "callbacks": [
+            {"on": each.name.value, "target": each.target, "id": each.row.job_id, "state": each.row.state}
+            for each in called
+        ],
     }
     body = without_empty(Job, body)
     if asked is not None:

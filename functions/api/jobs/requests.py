@@ -119,6 +119,18 @@ def patched(job: Job, payload: str | None, patch: Any, rules: Rules) -> Submissi
 
 def _template_of(job: Job) -> JobTemplate:
     """What was submitted, but for the payload, the tenant and the time."""
-    same = ("target", "priority", "delivery", "precision", "retry", "timeout", "options", "tags", "flows")
+    same = (
+        "target",
+        "priority",
+        "delivery",
+        "precision",
+        "retry",
+        "timeout",
+        "run_deadline",
+        "options",
+        "tags",
+        "flows",
+        "callbacks",
+    )
     expires_after = job.expires_at - job.scheduled_at if job.expires_at else None
     return JobTemplate(**{name: getattr(job, name) for name in same}, expires_after=expires_after)

@@ -20,6 +20,7 @@ from functions.api.jobs import answers
 from functions.api.jobs.asked import AskedFor
 from functions.api.jobs.batch_intake import AskedJob, BatchIntake
 from functions.api.jobs.bodies import BatchBody, JobBody
+from functions.api.jobs.called_back import CalledBack
 from functions.api.jobs.explain import Explainer
 from functions.api.jobs.find import Finder
 from functions.api.jobs.intake import Intake
@@ -61,6 +62,7 @@ class JobServices:
     intake: Intake
     finder: Finder
     asked_for: AskedFor
+    called_back: CalledBack
     known: KnownIds
     canceller: Canceller
     outcome_reports: OutcomeReports
@@ -112,7 +114,8 @@ def submit_jobs(services: JobServices, request: Request) -> Response[str]:
 def get_job(services: JobServices, _: Request, job_id: str) -> Response[str]:
     """Get a job: what it was submitted with, its state and its attempts."""
     found = services.finder.find(parse_job_id(job_id))
-    return answer(HTTPStatus.OK, answers.found_body(found, services.asked_for.job_of(found)))
+    asked = services.asked_for.job_of(found)
+    return answer(HTTPStatus.OK, answers.found_body(found, asked, called=services.called_back.of(found, asked)))
 
 
 @routes.route("GET /v1/jobs/{id}/payload", access=JOB, refuses=(errors.NotKept,), answers={200: "JobPayload"}, reads=2)
@@ -187,7 +190,11 @@ def heartbeat_job(services: JobServices, request: Request, job_id: str) -> Respo
 
 
 @routes.route(
-    "POST /v1/jobs/{id}/complete", access=JOB, body=CompleteBody, refuses=_OF_ATTEMPTS, answers={200: "Ended"}
+    "POST /v1/jobs/{id}/complete",
+    access=JOB,
+    body=CompleteBody,
+    refuses=(*_OF_ATTEMPTS, errors.NotPlaced),
+    answers={200: "Ended"},
 )
 def complete_job(services: JobServices, request: Request, job_id: str) -> Response[str]:
     """Complete an attempt: report that its target has succeeded."""

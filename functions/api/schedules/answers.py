@@ -18,6 +18,7 @@ from functions.domain.jobs.job import Delivery
 from functions.domain.lifecycle import UNTRACKED, State
 from functions.domain.schedules import schedule as rules
 from functions.domain.schedules.defaults import REQUESTED
+from functions.domain.schedules.kept_runs import KeptRun
 from functions.domain.schedules.preview import Page, Preview
 from functions.domain.schedules.record import POINTER, encode_schedule
 from functions.domain.schedules.state import SkipReason, Status
@@ -76,6 +77,10 @@ class Standing(TypedDict):
     """Counted if `pause_after_failures` is set."""
     runs: list[Run]
     """The last runs, newest first. Empty in a list of schedules."""
+    last_successes: NotRequired[list[Run]]
+    """With `success_history`: the last successful runs, newest first. Omitted in a list of schedules."""
+    last_failures: NotRequired[list[Run]]
+    """With `failure_history`: the last failed runs, newest first. Omitted in a list of schedules."""
 
 
 class Schedule(Standing):
@@ -207,6 +212,10 @@ def schedule_body(found: standing.Standing, *, now: datetime, stored_payload: st
     if state.last_skip:
         reason, at = state.last_skip
         standing_body["last_skip"] = {"reason": reason.value, "at": format_instant(at)}
+    for name, has_succeeded in (("last_successes", True), ("last_failures", False)):
+        ended = [_kept_body(run) for run in reversed(found.kept_runs) if run.has_succeeded is has_succeeded]
+        if ended:
+            standing_body[name] = ended
     body = without_empty(Standing, standing_body)
     return cast("Schedule", {**_definition(schedule, stored_payload), **body})
 
@@ -278,6 +287,19 @@ def _definition(schedule: rules.Schedule, stored_payload: str | None) -> dict[st
         written["job"].pop(POINTER, None)
         written["job"]["payload"] = json.loads(stored_payload)
     return written
+
+
+def _kept_body(run: KeptRun) -> Run:
+    body: Run = {
+        "fire_at": format_instant(run.fire_at),
+        "job_id": str(run.job_id),
+        "state": (State.SUCCEEDED if run.has_succeeded else State.FAILED).value,
+        "attempt": run.attempt,
+        "settled_at": format_instant(run.ended_at),
+    }
+    if run.error:
+        body["error"] = run.error
+    return body
 
 
 def _run_body(run: standing.Run, schedule: rules.Schedule, *, now: datetime) -> Run:

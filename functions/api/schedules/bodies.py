@@ -256,6 +256,24 @@ class ScheduleBody(
     history: Annotated[
         int, Field(ge=0, le=domain.MAX_HISTORY, strict=True, description="The number of fires to keep in the history.")
     ] = REQUESTED.history
+    success_history: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            le=domain.MAX_KEPT_RUNS,
+            strict=True,
+            description="The number of successful runs to keep, however many follow.",
+        ),
+    ] = None
+    failure_history: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            le=domain.MAX_KEPT_RUNS,
+            strict=True,
+            description="The number of failed runs to keep, however many follow.",
+        ),
+    ] = None
     job: TemplateBody
 
     @field_validator("cron")

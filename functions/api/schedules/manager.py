@@ -26,6 +26,7 @@ from functions.domain.schedules.change_condition import ALWAYS, ChangeCondition
 from functions.domain.schedules.changes import activated, stopped, with_a_fire, with_counted_rule
 from functions.domain.schedules.fire_rates import begins_anew, share_of
 from functions.domain.schedules.firing import check_fires
+from functions.domain.schedules.kept_runs import trimmed
 from functions.domain.schedules.load import NO_LIMITS, LoadLimits
 from functions.domain.schedules.preview import Page, Preview, PreviewPosition, preview
 from functions.domain.schedules.schedule import Schedule
@@ -181,7 +182,8 @@ class ScheduleManager:
         runs = [
             standing.run_of(stored.schedule, at, rows.get(keys[at]), self.wheel, subshards=subshards) for at in recent
         ]
-        return replace(self._standing(stored, state), runs=runs)
+        kept = trimmed(state.kept_runs, keeps=stored.schedule.keeps)
+        return replace(self._standing(stored, state), runs=runs, kept_runs=kept)
 
     def page(self, tenant: str, *, after: str, limit: int) -> tuple[list[standing.Standing], str | None]:
         """A tenant's schedules in the order of their ids, without runs; where the next page begins."""

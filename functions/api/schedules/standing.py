@@ -13,6 +13,7 @@ from functions.domain.jobs.job_id import job_id_of
 from functions.domain.schedules.changes import placed_ahead
 from functions.domain.schedules.due_fires import occurrence_job
 from functions.domain.schedules.firing import next_fire
+from functions.domain.schedules.kept_runs import KeptRun
 from functions.domain.schedules.preview import Page, Preview, preview
 from functions.domain.schedules.schedule import Fire, Schedule
 from functions.domain.schedules.state import Link, ScheduleState, Status
@@ -32,13 +33,17 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """A schedule and how it stands. fire_count: of those that have come due. runs: the last of them, newest first."""
+    """A schedule and how it stands. fire_count: of those that have come due. runs: the last of them, newest first.
+
+    kept_runs: those that it keeps beside them, the oldest first.
+    """
 
     stored: StoredSchedule
     state: ScheduleState
     next_fire: Fire | None
     fire_count: int
     runs: Sequence[Run] = ()
+    kept_runs: Sequence[KeptRun] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

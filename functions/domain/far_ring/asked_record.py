@@ -31,7 +31,7 @@ _IN_ID = ("i", "b", "h", "d", "c", "m", "t")
 """Keys of a record that say what the id of the job does, or its trace."""
 
 _PAYLOADS = ("p", "z", "u")
-_LEFT_OUT = (_PAYLOADS, ("x",), ("n",), ("e", "o", "q", "r"), ("l",))
+_LEFT_OUT = (_PAYLOADS, ("x",), ("n",), ("e", "o", "q", "r", "D"), ("l",), ("C",))
 """Keys of a record that go where it does not fit, one group after the other."""
 
 _WITHOUT_PAYLOAD = "-"

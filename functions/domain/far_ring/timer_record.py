@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from functions.domain.errors import InvalidInput, NewerVersion, Undecodable
-from functions.domain.far_ring.run_terms import read_run_terms, write_run_terms
+from functions.domain.far_ring.run_terms import read_keeps, read_run_terms, write_run_terms
 from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.instants import MILLISECOND, from_ms, to_ms
 from functions.domain.jobs.job import Job, Payload, Precision, Priority, Timer
-from functions.domain.jobs.occurrence import Occurrence
+from functions.domain.jobs.occurrence import Keeps, Occurrence
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.jobs.stored_codes import DELIVERIES, JITTERS, OVERLAPS, STRATEGIES
 from functions.domain.schedules.defaults import STORED
@@ -228,7 +228,7 @@ def _read_record(record: dict[str, Any], *, tenant: str) -> Timer:
         retry=retry,
         timeout=_whole(record["o"], most=_MOST_MS) * MILLISECOND if "o" in record else STORED.timeout,
         expires_at=_instant(record["e"]) if "e" in record else None,
-        occurrence=_read_occurrence(record["n"]) if "n" in record else None,
+        occurrence=_read_occurrence(record["n"], read_keeps(record)) if "n" in record else None,
         options=_read_options(record["x"]) if "x" in record else _STORED_OPTIONS,
         tags=tuple(record.get("l", ())),
         trace=_read_trace(record["t"]) if "t" in record else None,
@@ -332,7 +332,7 @@ def _write_occurrence(fire: Occurrence) -> list[Any]:
     return values
 
 
-def _read_occurrence(values: list[Any]) -> Occurrence:
+def _read_occurrence(values: list[Any], keeps: Keeps | None) -> Occurrence:
     schedule_id, fire_ms, version, index, previous, moved, overlap, pause_after, is_end_to_start = values + [0] * (
         _OCCURRENCE_PARTS - len(values)
     )
@@ -346,6 +346,7 @@ def _read_occurrence(values: list[Any]) -> Occurrence:
         overlap=OVERLAPS.member_of(overlap),
         pause_after=_whole(pause_after),
         is_end_to_start=bool(is_end_to_start),
+        keeps=keeps,
     )
 
 

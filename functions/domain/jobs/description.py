@@ -18,10 +18,12 @@ def describe_job(job: Job) -> dict[str, Any]:
         "priority": (job.priority.name.lower(), "normal"),
         "precision": (job.precision.value, Precision.DEFAULT.value),
         "expires_at": (format_instant(job.expires_at) if job.expires_at else None, None),
+        "run_deadline": (format_duration(job.run_deadline) if job.run_deadline else None, None),
         "http": (_http_body(job.options), {}),
         "asynchronous": (job.options.is_async, False),
         "tags": (list(job.tags), []),
         "flow": ([flow_body(flow) for flow in job.flows], []),
+        **{name: (target, None) for name, target in job.callbacks.body().items()},
         "submitted_at": (format_instant(job.submitted_at) if job.submitted_at else None, None),
         "occurrence": (_occurrence_body(job.occurrence) if job.occurrence else None, None),
     }

@@ -10,6 +10,7 @@ from enum import IntEnum, StrEnum
 from functions.domain import key_lengths
 from functions.domain.errors import InvalidJob
 from functions.domain.instants import require_aware, to_ms
+from functions.domain.jobs.callbacks import NO_CALLBACKS, Callbacks
 from functions.domain.jobs.occurrence import Occurrence
 from functions.domain.jobs.retry import RetryPolicy, asked_for, spread
 from functions.domain.targets.flows import NamedFlow, check_flows
@@ -69,10 +70,12 @@ class Job:
     identity: stable name of the logical execution within its tenant; with it, the key of the ledger row.
     bucket, shard: where its first timer belongs; with tenant, priority and scheduled_at they make the job id.
     scheduled_at: the instant that was asked for, whatever the attempt. timeout: of one attempt.
-    expires_at: from then on it settles as expired instead of running. occurrence: which fire of a schedule it is.
+    expires_at: from then on it settles as expired instead of running. run_deadline: how long its run may take, from its due time
+    on, all attempts and waits included. occurrence: which fire of a schedule it is.
     options: how the target is called. tags: what its tenant finds it by, in order. flows: what bounds its calls together with
     those of other jobs. trace: that its submission brought.
     submitted_at: when the API took it in, where that is known: of no fire, and of no job of an older release.
+    callbacks: what is called when it has ended.
     """
 
     tenant: str
@@ -88,12 +91,14 @@ class Job:
     retry: RetryPolicy
     timeout: timedelta
     expires_at: datetime | None = None
+    run_deadline: timedelta | None = None
     occurrence: Occurrence | None = None
     options: TargetOptions = USUAL
     tags: tuple[str, ...] = ()
     trace: Trace | None = None
     flows: tuple[NamedFlow, ...] = ()
     submitted_at: datetime | None = None
+    callbacks: Callbacks = NO_CALLBACKS
 
     def __post_init__(self) -> None:
         check_tenant(self.tenant)
@@ -159,13 +164,24 @@ class Timer:
         """When the wheel lets go of it."""
         return self.due_at if self.not_before is None else max(self.due_at, self.not_before)
 
+    @property
+    def ends_by(self) -> datetime | None:
+        """The instant of its run's deadline, which counts age as the policy does: anew after a replay, not in a pause."""
+        if self.job.run_deadline is None:
+            return None
+        return (self.counted_from or self.job.scheduled_at) + self.job.run_deadline
+
+    def is_over_at(self, instant: datetime) -> bool:
+        """Whether its run's deadline has passed by then."""
+        return self.ends_by is not None and instant >= self.ends_by
+
     def age_at(self, instant: datetime) -> timedelta:
         """How long the policy has counted by then."""
         return instant - (self.counted_from or self.job.scheduled_at)
 
     def may_wait_until(self, instant: datetime) -> bool:
         """Whether an attempt may be put off so long because its destination is down."""
-        return self.age_at(instant) <= (self.job.retry.max_age or MAX_PARKED)
+        return self.age_at(instant) <= (self.job.retry.max_age or MAX_PARKED) and not self.is_over_at(instant)
 
     def next_attempt(self, *, failed_at: datetime, jitter: float, retry_after: timedelta | None = None) -> Timer | None:
         """The timer of the attempt after this one; None when the policy grants no other.
@@ -180,10 +196,13 @@ class Timer:
         # Whoever saw the failure may have a clock behind that of the worker who called: no attempt is due before this one.
         earliest = max(failed_at + max(wait, granted), self.due_at)
         due_at = max(earliest, failed_at + spread(granted, jitter=jitter)) if retry_after else earliest
+        if self.is_over_at(earliest):
+            return None
+        if self.is_over_at(due_at):
+            due_at = earliest  # no job loses an attempt to being spread
         if retry.max_age is not None:
             if self.age_at(earliest) > retry.max_age:
                 return None
-            # No job loses an attempt to being spread.
             due_at = min(due_at, (self.counted_from or self.job.scheduled_at) + retry.max_age)
         return replace(self, due_at=due_at, attempt=self.attempt + 1, backoff=gap, turns=frozenset())
 
@@ -194,7 +213,7 @@ class Timer:
     def watching(self, *, due_at: datetime) -> Timer:
         """A watchdog that looks then. One that is not granted only ends what has fallen silent."""
         retry = self.job.retry
-        is_young = retry.max_age is None or self.age_at(due_at) <= retry.max_age
+        is_young = (retry.max_age is None or self.age_at(due_at) <= retry.max_age) and not self.is_over_at(due_at)
         return replace(self, due_at=due_at, is_granted=is_young and self.attempt - self.spent <= retry.attempts)
 
     def put_off(self, *, until: datetime, is_watchdog: bool) -> Timer:

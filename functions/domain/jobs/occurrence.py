@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from functions.domain.errors import InvalidInput, InvalidSchedule
 from functions.domain.instants import format_instant, parse_instant
@@ -23,13 +23,21 @@ OPENING = "{{tickwheel."
 CLOSING = "}}"
 
 
+class Keeps(NamedTuple):
+    """How many of its last successful and failed runs a schedule keeps."""
+
+    successes: int = 0
+    failures: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occurrence:
     """Which fire of which schedule a job is.
 
     fire_at, nominal_at: when it fires, and when its rule says so. version: of the schedule that decided it; see UNBOUND.
     index: counts the fires of the schedule from 0. previous_at: the fire before it. pause_after: failures in a row, 0
-    for any number. is_end_to_start: the next fire depends on when this one has come to its end.
+    for any number. is_end_to_start: the next fire depends on when this one has come to its end. keeps: what its
+    schedule keeps, None for nothing.
     """
 
     schedule_id: str
@@ -41,6 +49,7 @@ class Occurrence:
     overlap: Overlap = Overlap.ALLOW
     pause_after: int = 0
     is_end_to_start: bool = False
+    keeps: Keeps | None = None
 
 
 def identity_of(schedule_id: str, fire_at: datetime, suffix: str = "") -> str:

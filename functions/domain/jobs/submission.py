@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from functions.domain.instants import MILLISECOND, MINUTE, from_ms, to_ms
+from functions.domain.jobs.callbacks import NO_CALLBACKS, Callbacks
 from functions.domain.jobs.id_check import check_of
 from functions.domain.jobs.job import Delivery, Job, Payload, Precision, Priority
 from functions.domain.jobs.job_id import job_id_of
@@ -46,7 +47,9 @@ class Submission:
     tags: tuple[str, ...] = ()
     trace: Trace | None = None
     asked_at: datetime | None = None
+    run_deadline: timedelta | None = None
     flows: tuple[NamedFlow, ...] = ()
+    callbacks: Callbacks = NO_CALLBACKS
 
 
 def job_of(
@@ -73,10 +76,12 @@ def job_of(
         retry=submission.retry,
         timeout=submission.timeout,
         expires_at=due_at + submission.expires_after if submission.expires_after else None,
+        run_deadline=submission.run_deadline,
         options=submission.options,
         tags=submission.tags,
         trace=submission.trace,
         flows=submission.flows,
+        callbacks=submission.callbacks,
         submitted_at=from_ms(to_ms(submission.asked_at)) if submission.asked_at is not None else None,
     )
     return job if id_secret is None else replace(job, identity=identity + check_of(job_id_of(job), secret=id_secret))
@@ -96,9 +101,11 @@ def submission_of(job: Job, *, due_at: datetime) -> Submission:
         retry=job.retry,
         timeout=job.timeout,
         expires_after=job.expires_at - job.scheduled_at if job.expires_at else None,
+        run_deadline=job.run_deadline,
         options=job.options,
         tags=job.tags,
         flows=job.flows,
+        callbacks=job.callbacks,
     )
 
 
@@ -145,7 +152,9 @@ def _unusual_parts(submission: Submission) -> list[object]:
         "retry_on": options.retry_codes,
         "asynchronous": options.is_async,
         "tags": submission.tags,
+        "run_deadline": submission.run_deadline and submission.run_deadline // MILLISECOND,
         "flow": [write_flow(flow) for flow in submission.flows],
+        "callbacks": submission.callbacks.body(),
     }
     given = {name: value for name, value in parts.items() if value}
     return [given] if given else []

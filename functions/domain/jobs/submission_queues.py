@@ -38,6 +38,11 @@ def refused_name(stage: str, tenant: str) -> str:
     return f"Tickwheel-{stage}-refused-{tenant}"
 
 
+def files_name(stage: str) -> str:
+    """Where the turns of files of jobs are."""
+    return f"Tickwheel-{stage}-files"
+
+
 def tenant_of(stage: str, name: str) -> str:
     """Whose queue has this name. Raises ValueError for one of no tenant of this stage."""
     if not name.startswith(_prefix(stage)):

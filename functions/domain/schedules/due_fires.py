@@ -160,9 +160,11 @@ def occurrence_job(
         precision=template.precision,
         retry=template.retry,
         timeout=template.timeout,
+        run_deadline=template.run_deadline,
         options=template.options,
         tags=template.tags,
         flows=template.flows,
+        callbacks=template.callbacks,
         expires_at=scheduled_at + min(limits) if limits else None,
         occurrence=Occurrence(
             schedule_id=schedule.schedule_id,
@@ -174,6 +176,7 @@ def occurrence_job(
             overlap=schedule.overlap,
             pause_after=schedule.pause_after_failures or 0,
             is_end_to_start=schedule.is_end_to_start and not suffix,
+            keeps=schedule.keeps,
         ),
     )
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from functions.domain.errors import Undecodable
 from functions.domain.instants import format_duration, format_instant, parse_duration, parse_instant
+from functions.domain.jobs.callbacks import CallbackName, Callbacks
 from functions.domain.jobs.description import flow_body, retry_body
 from functions.domain.jobs.job import Delivery, Payload, Precision
 from functions.domain.jobs.overlap import Overlap
@@ -72,6 +73,8 @@ def encode_schedule(schedule: Schedule, defaults: Defaults = STORED) -> dict[str
         "overlap": (schedule.overlap.value, defaults.overlap.value),
         "pause_after_failures": (schedule.pause_after_failures, None),
         "history": (schedule.history, defaults.history),
+        "success_history": (schedule.success_history, None),
+        "failure_history": (schedule.failure_history, None),
     }
     rule = {schedule.rule.name: _write_rule(schedule.rule)}
     return {**rule, **_unusual(usual), "job": encode_template(schedule.job, defaults)}
@@ -112,6 +115,8 @@ def decode_schedule(definition: str, *, tenant: str, schedule_id: str) -> Schedu
             overlap=Overlap(written.get("overlap", STORED.overlap)),
             pause_after_failures=written.get("pause_after_failures"),
             history=written.get("history", STORED.history),
+            success_history=written.get("success_history"),
+            failure_history=written.get("failure_history"),
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise Undecodable(f"not a schedule: {error!r}") from error
@@ -210,10 +215,12 @@ def encode_template(job: JobTemplate, defaults: Defaults = STORED) -> dict[str, 
         "retry": (retry, {}),
         "timeout": (format_duration(job.timeout), format_duration(defaults.timeout)),
         "expires_after": (_optional(format_duration, job.expires_after), None),
+        "run_deadline": (_optional(format_duration, job.run_deadline), None),
         "http": (http, {}),
         "asynchronous": (job.options.is_async, False),
         "tags": (list(job.tags), []),
         "flow": ([flow_body(flow) for flow in job.flows], []),
+        **{name: (target, None) for name, target in job.callbacks.body().items()},
     }
     payload = {} if job.payload.text is None else {"payload": json.loads(job.payload.text)}
     return {"target": job.target, **payload, **_unusual(parts)}
@@ -231,9 +238,11 @@ def _read_job(written: dict[str, Any]) -> JobTemplate:
         retry=_read_retry(written.get("retry", {})),
         timeout=_duration(written, "timeout", STORED.timeout),
         expires_after=_optional(parse_duration, written.get("expires_after")),
+        run_deadline=_optional(parse_duration, written.get("run_deadline")),
         options=_read_options(written),
         tags=tuple(written.get("tags", [])),
         flows=tuple(_read_flow(flow) for flow in written.get("flow", [])),
+        callbacks=Callbacks(**{name.value: written[name.value] for name in CallbackName if name.value in written}),
     )
 
 

@@ -9,6 +9,7 @@ from enum import IntEnum, StrEnum
 
 from functions.domain import key_lengths
 from functions.domain.instants import DAY, SECOND
+from functions.domain.jobs.callbacks import NO_CALLBACKS, Callbacks
 from functions.domain.jobs.job import (
     DOT_SEGMENTS,
     Delivery,
@@ -19,6 +20,7 @@ from functions.domain.jobs.job import (
     check_tags,
     check_tenant,
 )
+from functions.domain.jobs.occurrence import Keeps
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.schedules.require import require
@@ -33,6 +35,9 @@ MAX_HOLIDAY_SETS = 10
 MAX_SPREAD = DAY
 MAX_JITTER = DAY
 MAX_HISTORY = 50
+MAX_KEPT_RUNS = 10
+"""Of each kind: more would make every write of the state row dearer than it need be."""
+
 MAX_FAILURES = 100
 MAX_LATENESS = timedelta(days=14)
 """As long as a message lives."""
@@ -117,9 +122,11 @@ class JobTemplate:
     retry: RetryPolicy = RetryPolicy()  # noqa: RUF009  frozen
     timeout: timedelta = timedelta(seconds=30)
     expires_after: timedelta | None = None
+    run_deadline: timedelta | None = None
     options: TargetOptions = USUAL
     tags: tuple[str, ...] = ()
     flows: tuple[NamedFlow, ...] = ()
+    callbacks: Callbacks = NO_CALLBACKS
 
     def __post_init__(self) -> None:
         check_tags(self.tags)
@@ -134,7 +141,8 @@ class Schedule:
     what names a time of day fires right after a gap and once in a fold, what starts with a star in its minute or hour
     follows elapsed time. spread: a constant delay below this, from a hash of the schedule's name. jitter: a delay below
     this, another for each fire. start, end: no fire before, none from then on. misfire: of fires that are more than
-    a minute late; max_lateness: later ones are dropped, whatever the policy. history: how many fires are remembered.
+    a minute late; max_lateness: later ones are dropped, whatever the policy. history: how many fires are remembered;
+    success_history, failure_history: how many of the last successful and failed runs, whatever has fired since.
     """
 
     tenant: str
@@ -157,6 +165,8 @@ class Schedule:
     overlap: Overlap = Overlap.ALLOW
     pause_after_failures: int | None = None
     history: int = 10
+    success_history: int | None = None
+    failure_history: int | None = None
 
     def __post_init__(self) -> None:
         check_tenant(self.tenant)
@@ -169,6 +179,12 @@ class Schedule:
     def uid(self) -> str:
         """What its pseudo-random choices are made from: the same after every change and deployment."""
         return f"{self.tenant}#{self.schedule_id}"
+
+    @property
+    def keeps(self) -> Keeps | None:
+        """How many of its last runs it keeps; None for none."""
+        keeps = Keeps(self.success_history or 0, self.failure_history or 0)
+        return keeps if any(keeps) else None
 
     @property
     def is_end_to_start(self) -> bool:
@@ -192,6 +208,8 @@ class Schedule:
         require(is_few, f"must be from 1 to {MAX_FAILURES}", "pause_after_failures", failures)
         is_kept = 0 <= self.history <= MAX_HISTORY
         require(is_kept, f"must be from 0 to {MAX_HISTORY}", "history", self.history)
+        for name, count in (("success_history", self.success_history), ("failure_history", self.failure_history)):
+            require(count is None or 0 <= count <= MAX_KEPT_RUNS, f"must be from 0 to {MAX_KEPT_RUNS}", name, count)
         is_whole = not self.spread % SECOND and timedelta(0) <= self.spread <= MAX_SPREAD
         require(is_whole, "must be whole seconds, at most a day", "spread", self.spread)
         require(timedelta(0) <= self.jitter <= MAX_JITTER, "must be at most a day", "jitter", self.jitter)
@@ -215,6 +233,8 @@ class Schedule:
         require(overlap is Overlap.ALLOW, f"{overlap} {unknown}", "overlap", overlap)
         require(not self.is_end_to_start, f"from end to start {unknown}", "every.from", "end")
         require(failures is None, unknown_how, "pause_after_failures", failures)
+        for name, count in (("success_history", self.success_history), ("failure_history", self.failure_history)):
+            require(not count, unknown_how, name, count)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from functions.domain.instants import to_seconds
 from functions.domain.jobs.occurrence import UNBOUND, Occurrence
+from functions.domain.schedules.kept_runs import KeptRun
 from functions.domain.schedules.load import COUNTED_BY, Share
 
 
@@ -88,6 +89,7 @@ class ScheduleState:
     slot, since holder_since; waiting: of the fire that is buffered. failures: identities of the runs that failed since the last success. skips: how many fires did not run, by reason.
     asides: how often its chain was set aside lately, because its next fire takes too much to find; last at aside_at.
     share: what of it stands in the sum of its tenant's schedules; None where nothing does.
+    kept_runs: the last that succeeded and failed, of a schedule that keeps them, the oldest first.
     """
 
     version: int
@@ -111,6 +113,7 @@ class ScheduleState:
     asides: int = 0
     aside_at: datetime | None = None
     share: Share | None = None
+    kept_runs: tuple[KeptRun, ...] = ()
 
     @property
     def goes_on(self) -> bool:

@@ -6,6 +6,9 @@ WORKER_DIED = "worker_died"
 SILENT = "silent"
 """The class of the error of an attempt whose target answered 202 and never completed the job."""
 
+RUN_DEADLINE = "run_deadline"
+"""The class of the error of a job whose run has taken as long as it may, attempts and waits included."""
+
 NOT_CALLED = "not_called"
 """The class of the error of an at_most_once job whose start was written, and whose target was not called any more."""
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from math import ceil
 
+from functions.domain.jobs.callbacks import is_callback
 from functions.domain.jobs.claims import TIMER_LIFE
 from functions.domain.jobs.occurrence import fire_of
 
@@ -47,10 +48,10 @@ class Backlog:
 def is_counted(identity: str, *, is_asked_for: bool) -> bool:
     """Whether a job counts among those that wait: all that somebody asks for, by a submission, a trigger, a replay.
 
-    What a schedule decides by itself does not, until a fire of it is replayed.
+    What a schedule decides by itself does not, nor does a callback, until it is replayed.
     """
     fire = fire_of(identity)
-    return is_asked_for or fire is None or bool(fire[2])
+    return is_asked_for or (not is_callback(identity) if fire is None else bool(fire[2]))
 
 
 def backlog_on(day: date, counts: Mapping[date, int], *, rate: float, now: datetime) -> Backlog:

@@ -55,8 +55,6 @@ class Canceller:
                 after={"state": state},
             )
         )
-        if cancelled:
-            self.ends.cancelled(job_id, cancelled)
         return cancelled is not None
 
     def _write_tombstone(self, job_id: JobId) -> Cancelled | None:
@@ -69,10 +67,11 @@ class Canceller:
             answer = self.ledger.cancel(job_id, owner=owner, now=now, row=seen)
             if isinstance(answer, Cancelled):
                 # Housekeeping: the tombstone alone keeps the job from running.
-                deleted = self.timers.delete(job_id)
-                self._forget(deleted)
+                deleted = self.timers.delete_unless_called_back(job_id)
                 was_hastened = self._was_hastened(job_id, answer, deleted, now=now)
-                return replace(answer, asked_for=now) if was_hastened else answer
+                answer = replace(answer, asked_for=now) if was_hastened else answer
+                self._end(job_id, answer, deleted)
+                return answer
             row = answer.row
             if row is None:
                 continue
@@ -99,7 +98,9 @@ class Canceller:
             raise JobNotFound(str(job_id))
         row = self.ledger.get(job_id.key)
         if row is not None and row.state is State.CANCELLED:
-            return Cancelled(is_repeated=True)
+            answer = Cancelled(is_repeated=True)
+            self.ends.cancelled(job_id, answer)
+            return answer
         now = self.clock.now()
         if not self.wheel.is_surely_far(job_id.due_at, now=now + REQUEST_LIMIT):
             raise TooLate(str(job_id))
@@ -116,10 +117,20 @@ class Canceller:
                 self.placer.place_one(deleted.timer)
             raise TooLate(str(job_id))
         # No row, and no message can be on its way: an earlier cancel removed it.
-        self._forget(deleted)
         if row is not None:
             self.ledger.cancel(job_id, owner=self.token(), now=self.clock.now())
-        return Cancelled(is_repeated=deleted is None)
+        answer = Cancelled(is_repeated=deleted is None)
+        self._end(job_id, answer, deleted)
+        return answer
+
+    def _end(self, job_id: JobId, answer: Cancelled, stored: StoredTimer | None) -> None:
+        """It is cancelled. stored: its far row, which stays until its callbacks are put."""
+        timer = stored.timer if stored is not None else None
+        has_callbacks = timer is not None and bool(timer.job.callbacks)
+        self.ends.cancelled(job_id, answer, timer=timer if has_callbacks else None)
+        if has_callbacks and job_id.is_ledgered:
+            self.timers.delete(job_id)
+        self._forget(stored)
 
     def _is_fresh(self, written_at: datetime, *, now: datetime) -> bool:
         """Whether the request that wrote something then may still be under way."""

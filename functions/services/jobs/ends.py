@@ -9,10 +9,11 @@
 | pulse | one more of what it has a figure for |
 | audit | a line, under a name that is the same whenever it is written |
 | schedule | that a run of it has come to its end, and how |
+| callbacks | how it has ended, by a job of its own for each |
 
 The process that has written an end calls its function at once, and no other does. Where it dies in between, the audit
 trail gets its line from the next process that finds the row, by `report_again`, and the schedule learns of it by the alarm
-of its chain; counts in the memory of a process die with it. A repetition that changes no row is reported to the audit
+of its chain; callbacks are put by whoever finds the row by its message; counts in the memory of a process die with it. A repetition that changes no row is reported to the audit
 trail alone.
 """
 
@@ -23,6 +24,7 @@ from datetime import datetime
 
 from functions.domain.audit import Ending, ending_of
 from functions.domain.far_ring.write_units import dead_letter_units
+from functions.domain.jobs.callback_jobs import Outcome
 from functions.domain.jobs.claims import LedgerRow, is_unchanged
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import JobId, job_id_of
@@ -35,6 +37,7 @@ from functions.ports.dead_letters import DeadLetter, DeadLetters
 from functions.ports.ledger import Applied, Cancelled, Ledger, Refused
 from functions.ports.recorder import AuditTrail, Journal, PendingCounter, PulseCounter, UsageCounter
 from functions.ports.targets import Failed
+from functions.services.jobs.callback_caller import CallbackCaller
 from functions.services.schedules.run_ends import RunEnds
 from functions.services.schedules.stops import Stops
 
@@ -52,6 +55,7 @@ class Ends:
     ledger: Ledger
     dead_letters: DeadLetters
     runs: RunEnds
+    callbacks: CallbackCaller
     stops: Stops
     journal: Journal
     usage: UsageCounter
@@ -59,9 +63,9 @@ class Ends:
     pulse: PulseCounter
     audit: AuditTrail
 
-    def succeeded(self, timer: Timer, *, began_at: datetime | None) -> None:
-        """Its target has taken it. began_at: when the attempt began, where that is known."""
-        self._ended(timer, State.SUCCEEDED, began_at=began_at)
+    def succeeded(self, timer: Timer, *, began_at: datetime | None, result: str = "") -> None:
+        """Its target has taken it. began_at: when the attempt began, where that is known. result: a JSON text."""
+        self._ended(timer, State.SUCCEEDED, began_at=began_at, result=result)
 
     def expired(self, timer: Timer) -> None:
         """It came too late to be run."""
@@ -71,14 +75,25 @@ class Ends:
         """A cancel was requested while an attempt ran, and no other follows. failure: of that attempt."""
         self._ended(timer, State.CANCELLED, failure=failure, began_at=began_at)
 
-    def cancelled(self, job_id: JobId, answer: Cancelled, *, reason: str = "", spares_schedule: bool = False) -> None:
+    def cancelled(
+        self,
+        job_id: JobId,
+        answer: Cancelled,
+        *,
+        reason: str = "",
+        spares_schedule: bool = False,
+        timer: Timer | None = None,
+    ) -> None:
         """Its tombstone was written, or what stands for one. answer: what that found.
 
-        spares_schedule: its schedule asks, and needs no report.
+        spares_schedule: its schedule asks, and needs no report. timer: of the job, where no message of it is on its way
+        that would find the tombstone and put its callbacks.
         """
         self.stops.cancelled(job_id, answer, reason=reason)
         if not (spares_schedule or answer.is_repeated):
             self.runs.cancelled(job_id)
+        if timer is not None:
+            self.callbacks.ended(timer, Outcome(state=State.CANCELLED, attempts=0, ended_at=self.clock.now()))
 
     def skipped(self, timer: Timer, reason: SkipReason | str) -> None:
         """A fire does not run. reason: a text where its schedule, which may be another by now, is not to count it."""
@@ -163,6 +178,11 @@ class Ends:
         if again is not None:
             self.audit.note(again)
 
+    def found(self, timer: Timer, row: LedgerRow | None) -> None:
+        """A message found the row of its execution, and has nothing left to do. Before it is acknowledged. Raises NotPlaced."""
+        self.report_again(job_id_of(timer.job), row, attempt=timer.attempt, target=timer.job.target)
+        self.callbacks.found(timer, row)
+
     def _pauses(self, timer: Timer) -> bool:
         """Whether its row is looked at first: no schedule is to be paused for a run that has ended, or that another worker has."""
         occurrence = timer.job.occurrence
@@ -185,6 +205,7 @@ class Ends:
         failure: Failed | None = None,
         began_at: datetime | None = None,
         ended_at: datetime | None = None,
+        result: str = "",
     ) -> None:
         job, job_id = timer.job, job_id_of(timer.job)
         self._report_attempt(timer, outcome.value, failure)
@@ -203,7 +224,20 @@ class Ends:
                 error_class=failure.error_class if failure else "",
             )
         )
-        self.runs.ended(timer, outcome)
+        error_class = failure.error_class if failure else ""
+        self.runs.ended(timer, outcome, ended_at=ended_at or self.clock.now(), error_class=error_class)
+        if job.callbacks:
+            self.callbacks.ended(
+                timer,
+                Outcome(
+                    state=outcome,
+                    attempts=timer.attempt,
+                    ended_at=ended_at or self.clock.now(),
+                    spent=timer.spent,
+                    result=result,
+                    error=failure.error if failure else "",
+                ),
+            )
 
     def _report_attempt(self, timer: Timer, outcome: str, failure: Failed | None) -> None:
         self.journal.event(

@@ -17,7 +17,7 @@ from functions.domain.jobs.job import MAX_PARKED, Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.past_attempts import PastAttempt, with_attempt
 from functions.domain.lifecycle import Event, State
-from functions.domain.targets.error_classes import WORKER_DIED
+from functions.domain.targets.error_classes import RUN_DEADLINE, WORKER_DIED
 from functions.domain.tenants.usage import Usage
 from functions.domain.wheel import Ring, Wheel
 from functions.ports.clock import Clock
@@ -83,8 +83,10 @@ class Settler:
 
     def hold(self, timer: Timer, claim: Claim) -> bool:
         """The target answered 202. A watchdog finds out when it falls silent."""
-        lease_until = lease_of(timer.job.timeout, now=self.clock.now())
-        self.place(timer.watchdog(due_at=after_lease(lease_until, skew=self.wheel.lease_skew)))
+        now = self.clock.now()
+        lease_until = lease_of(timer.job.timeout, now=now)
+        looks_at = after_lease(lease_until, skew=self.wheel.lease_skew)
+        self.place(timer.watchdog(due_at=min(looks_at, max(timer.ends_by or looks_at, now))))
         now = self.clock.now()
         answer = self.ledger.hold(timer, fence=claim.fence, owner=claim.owner, lease_until=lease_until, now=now)
         if not isinstance(answer, Refused):
@@ -139,6 +141,10 @@ class Settler:
             error += f"; last error: {row.error}"
         return self.ends.bury(timer, Failed(error, WORKER_DIED), row=row, owner=owner)
 
+    def end_overdue(self, timer: Timer, row: LedgerRow | None, *, owner: str) -> bool:
+        """Its run has taken as long as it may, whatever its target still does after its 202: it is a dead letter, if its row is as seen."""
+        return self.ends.bury(timer, Failed("its run has taken as long as it may", RUN_DEADLINE), row=row, owner=owner)
+
     def release(self, timer: Timer, claim: Claim) -> None:
         """Give the attempt back: without this it would wait for its lease, and count as a death."""
         if timer.job.delivery is not Delivery.EXACTLY_ONCE:
@@ -169,7 +175,7 @@ class Settler:
 
         Whoever settled it may have died before its line was sent: it is reported again.
         """
-        self.ends.report_again(job_id_of(timer.job), row, attempt=timer.attempt, target=timer.job.target)
+        self.ends.found(timer, row)
         self.journal.event("duplicate_dropped", job_id=str(job_id_of(timer.job)), attempt=timer.attempt, reason=reason)
         self.journal.count("duplicates_dropped")
         # A dead letter keeps its payload.
@@ -214,15 +220,17 @@ class Settler:
                 self.journal.observe("retry_in_s", max(0.0, wait.total_seconds()))
             self.ends.retried(timer, failure)
         else:
-            self._tidy_up(timer, event, claim, failure)
+            self._tidy_up(timer, event, claim, failure, result=result)
         return True
 
-    def _tidy_up(self, timer: Timer, event: Event, claim: Claim, failure: Failed | None = None) -> None:
+    def _tidy_up(
+        self, timer: Timer, event: Event, claim: Claim, failure: Failed | None = None, *, result: str = ""
+    ) -> None:
         """It has come to its end, without a dead letter."""
         self.forget_payload(timer)
         match event:
             case Event.SUCCEED:
-                self.ends.succeeded(timer, began_at=claim.began_at)
+                self.ends.succeeded(timer, began_at=claim.began_at, result=result)
             case Event.EXPIRE:
                 self.ends.expired(timer)
             case Event.WITHDRAW:
@@ -264,7 +272,7 @@ class Settler:
         if row is not None and is_my_row and row.state in ENDS:
             # It ended the attempt before its worker could note that it is held: nobody else could tidy up after it. One
             # that was ended by a request has another token.
-            self._tidy_up(timer, ENDS[row.state], claim)
+            self._tidy_up(timer, ENDS[row.state], claim, result=row.result)
             return
         self.journal.event("settle_refused", job_id=str(job_id_of(timer.job)), attempt=timer.attempt, fence=claim.fence)
         self.journal.count("claims_lost")
