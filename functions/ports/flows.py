@@ -116,6 +116,10 @@ class FlowStore(Protocol):
         """A job has ended: it is taken out of the order, and another may start. Repeating it changes nothing."""
         ...
 
+    def release(self, flow: FlowId, place: str) -> None:
+        """A job that has not started lets another one start, and keeps its place. Repeating it changes nothing."""
+        ...
+
     def waiting_at(self, flow: FlowId, place: str) -> StoredWaiting | None:
         """What waits in the room at a place, as of all writes before."""
         ...

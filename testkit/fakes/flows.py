@@ -106,28 +106,36 @@ class InMemoryFlowStore:
 
     def line_up(self, flow: FlowId, row: OrderRow) -> None:
         self.writes += 1
-        self.orders[flow].setdefault(row.place, row)
+        self.orders[flow].setdefault(row.place, replace(row, missed_at=None))
 
     def order(self, flow: FlowId) -> FlowOrder:
         self.reads += 1
         rows = self.orders[flow]
-        holder = self.holders.get(flow)
-        if holder is not None:
-            holder = rows.get(holder.place, holder)
-        return FlowOrder(holder=holder, head=rows[min(rows)] if rows else None)
+        return FlowOrder(holder=self.holders.get(flow), head=rows[min(rows)] if rows else None)
 
     def hold(self, flow: FlowId, row: OrderRow) -> bool:
         self.writes += 1
-        return self.holders.setdefault(flow, row).place == row.place
+        found = self.holders.get(flow)
+        if found is not None and found.place != row.place:
+            return False
+        self.holders[flow] = replace(row, missed_at=None)
+        return True
 
     def miss(self, flow: FlowId, row: OrderRow, *, now: datetime) -> None:
-        self.writes += 1
-        if (found := self.orders[flow].get(row.place)) is not None and found.missed_at is None:
-            self.orders[flow][row.place] = replace(found, missed_at=kept(now))
+        self.writes += 2
+        holder, found = self.holders.get(flow), self.orders[flow].get(row.place)
+        if holder is not None and holder.place == row.place:
+            self.holders[flow] = replace(holder, missed_at=holder.missed_at or kept(now))
+        if found is not None:
+            self.orders[flow][row.place] = replace(found, missed_at=found.missed_at or kept(now))
 
     def finish(self, flow: FlowId, place: str) -> None:
-        self.writes += 2
+        self.writes += 1
         self.orders[flow].pop(place, None)
+        self.release(flow, place)
+
+    def release(self, flow: FlowId, place: str) -> None:
+        self.writes += 1
         if flow in self.holders and self.holders[flow].place == place:
             del self.holders[flow]
 

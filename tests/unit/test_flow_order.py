@@ -126,3 +126,36 @@ def test_those_that_wait_when_a_flow_loses_its_order_run(world: World):
     run(world, NOON + 10 * MINUTE)
 
     assert Counter(called(world)) == Counter([first, *ids(*timers)])
+
+
+def test_two_orders_that_were_set_later_let_nobody_wait_for_ever(world: World):
+    key = ("a", "b")
+    both = [tuple(NamedFlow(key=each) for each in keys) for keys in (key, key[::-1])]
+    timers = [a_timer(flows=both[n % 2], due_at=NOON + n * timedelta(milliseconds=10), retry=TWICE) for n in range(6)]
+    failing = ids(*timers[:2])
+    world.targets.answer = lambda *given: (
+        Failed("503") if given[-1].job_id in failing and given[-1].attempt == 1 else Succeeded("")
+    )
+    for each in key:
+        world.flows.set_limits(FlowId("acme", each), FlowLimits(is_ordered=True))
+    put(world, *reversed(timers))
+
+    run(world, NOON + 10 * MINUTE)
+
+    assert set(called(world)) == set(ids(*timers))
+    assert not world.flows.holders
+
+
+def test_who_is_refused_by_a_second_order_gives_the_first_back(world: World):
+    keys = ("a", "b")
+    for each in keys:
+        world.flows.set_limits(FlowId("acme", each), FlowLimits(is_ordered=True))
+    other = a_timer(flows=(NamedFlow(key="b"),), due_at=NOON)
+    world.flows.line_up(FlowId("acme", "b"), row_of(other))
+    world.flows.hold(FlowId("acme", "b"), row_of(other))
+    put(world, a_timer(flows=tuple(NamedFlow(key=each) for each in keys), due_at=NOON + SECOND))
+
+    run(world, NOON + MINUTE)
+
+    assert not world.calls
+    assert list(world.flows.holders) == [FlowId("acme", "b")]

@@ -39,7 +39,9 @@ def set_limits(
 ) -> None:
     """Set the limits of a flow, in place of those before."""
     if rate is None and concurrency is None and not ordered:
-        usage("--rate, --concurrency or --ordered is required: tickwheel flow set stripe --rate 60/min --tenant acme")
+        usage(
+            "--rate, --concurrency or both are required, or --ordered: tickwheel flow set stripe --rate 60/min --tenant acme"
+        )
     try:
         limits = api.client.set_flow(
             key, tenant=tenant, rate=rate, burst=burst, concurrency=concurrency, ordered=ordered or None

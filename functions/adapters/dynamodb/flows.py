@@ -220,6 +220,10 @@ class DynamoDBFlowStore:
         """Two write units."""
         # Its row first: whoever dies in between leaves a holder that has ended, and not one that may start twice.
         self.table.delete({"t": str(flow), "i": _ORDER + place})
+        self.release(flow, place)
+
+    def release(self, flow: FlowId, place: str) -> None:
+        """One write unit."""
         self.table.delete(
             {"t": str(flow), "i": _HOLDER}, condition="attribute_not_exists(t) OR h = :place", place=place
         )

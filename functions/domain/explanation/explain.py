@@ -272,6 +272,7 @@ def _explain_flow(facts: Facts, flow: FlowId) -> Explanation:
     said = ", ".join(f"{name} {value}" for name, value in limits.items()) or "no limits any more"
     behind = f"behind {wait.before} others of its tenant" if wait.before else "as the first of its tenant"
     others = " and in the turns of other tenants" if flow.tenant is None else ""
+    others += ", in an order in which one runs after the other" if wait.limits.is_ordered else ""
     when = f", and starts at {_instant_text(wait.starts_at)} or later" if wait.starts_at is not None else ""
     return Explanation(
         reason=Reason.WAITING_FOR_FLOW,

@@ -227,11 +227,15 @@ def check_flow_key(key: str) -> str:
 
 
 def check_flows(flows: tuple[NamedFlow, ...]) -> tuple[NamedFlow, ...]:
-    """The flows themselves. Raises InvalidJob where there are too many, or one is named twice."""
+    """The flows themselves. Raises InvalidJob where there are too many, one is named twice, or two are ordered."""
     if len(flows) > MAX_FLOWS:
         raise InvalidJob(f"must be at most {MAX_FLOWS}", field="flow", value=len(flows))
     if len({(flow.key, flow.scope) for flow in flows}) < len(flows):
         raise InvalidJob("must differ from each other", field="flow", value=", ".join(flow.key for flow in flows))
+    ordered = [flow.key for flow in flows if flow.limits is not None and flow.limits.is_ordered]
+    if len(ordered) > 1:
+        # Two jobs that each had the turn of one would wait for each other.
+        raise InvalidJob("may have one ordered flow among them, not more", field="flow", value=", ".join(ordered))
     return flows
 
 

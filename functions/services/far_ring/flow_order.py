@@ -66,6 +66,10 @@ class FlowOrders:
                 return False
         return False
 
+    def release(self, flow: FlowId, timer: Timer) -> None:
+        """It may not start, for another order: what waits here does not wait for that one. Raises what the store raises."""
+        self.flows.release(flow, row_of(timer).place)
+
     def next_waiting(self, flow: FlowId) -> StoredWaiting | None:
         """Who may leave the room: the first in the order where it waits there, or who was there before the flow had an order."""
         first = self._first(flow)

@@ -85,6 +85,9 @@ class FlowGate:
                 is_ordered = limits.is_ordered and timer.job.delivery is Delivery.EXACTLY_ONCE
                 if is_ordered and not self.flow_orders.start(flow, timer):
                     refusal = Waits(place, flow)
+                    # Limits that were set later may give a job two orders: who holds one never waits for the other.
+                    for other in ordered:
+                        self.flow_orders.release(other, timer)
                 elif is_ordered:
                     ordered.append(flow)
                 if refusal is None:
