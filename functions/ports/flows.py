@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from functions.domain.jobs.job import Timer
-from functions.domain.targets.flows import FlowId, FlowLimits, FlowState
+from functions.domain.targets.flows import FlowId, FlowLimits, FlowOrder, FlowState, OrderRow
 from functions.ports.ledger import Applied
 
 
@@ -94,6 +94,34 @@ class FlowStore(Protocol):
 
         after: empty for the beginning, what an answer said, or anything else for any place.
         """
+        ...
+
+    def line_up(self, flow: FlowId, row: OrderRow) -> None:
+        """Put a job into the order. Repeating it changes nothing."""
+        ...
+
+    def order(self, flow: FlowId) -> FlowOrder:
+        """Who runs and who is first, as of all writes before."""
+        ...
+
+    def hold(self, flow: FlowId, row: OrderRow) -> bool:
+        """Let a job start, if no other has: none does until it is finished. Repeating it changes nothing."""
+        ...
+
+    def miss(self, flow: FlowId, row: OrderRow, *, now: datetime) -> None:
+        """Note that nothing is known of what is in the order. Repeating it changes nothing."""
+        ...
+
+    def finish(self, flow: FlowId, place: str) -> None:
+        """A job has ended: it is taken out of the order, and another may start. Repeating it changes nothing."""
+        ...
+
+    def release(self, flow: FlowId, place: str) -> None:
+        """A job that has not started lets another one start, and keeps its place. Repeating it changes nothing."""
+        ...
+
+    def waiting_at(self, flow: FlowId, place: str) -> StoredWaiting | None:
+        """What waits in the room at a place, as of all writes before."""
         ...
 
     def leave(self, flow: FlowId, *, seen: FlowState, state: FlowState) -> bool:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 from functions.services.far_ring.flow_limits import KnownFlowLimits
+from functions.services.far_ring.flow_order import FlowOrders
 from functions.services.far_ring.flow_reader import FlowReader
 from functions.services.far_ring.flow_turns import FlowTurns
 from functions.services.far_ring.pacer import Pacer
@@ -51,6 +52,7 @@ SERVICES: Mapping[str, type] = MappingProxyType(
         "ends": Ends,
         "flow_gate": FlowGate,
         "flow_limits": KnownFlowLimits,
+        "flow_orders": FlowOrders,
         "flow_reader": FlowReader,
         "flow_turns": FlowTurns,
         "foreign": ForeignMessages,

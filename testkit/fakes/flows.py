@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from functions.domain.far_ring.timer_record import decode_timer, encode_timer
 from functions.domain.jobs.job import Timer
-from functions.domain.targets.flows import FlowId, FlowLimits, FlowState, place_in_room
+from functions.domain.targets.flows import FlowId, FlowLimits, FlowOrder, FlowState, OrderRow, place_in_room
 from functions.ports.flows import NoRoom, StoredWaiting
 from functions.ports.ledger import Applied
 from testkit.fakes.kept import kept
@@ -20,6 +20,8 @@ class InMemoryFlowStore:
         self.set: dict[FlowId, FlowLimits] = {}
         self.states: dict[FlowId, FlowState] = {}
         self.rooms: defaultdict[FlowId, dict[str, str]] = defaultdict(dict)
+        self.orders: defaultdict[FlowId, dict[str, OrderRow]] = defaultdict(dict)
+        self.holders: dict[FlowId, OrderRow] = {}
         self.reads = 0
         self.writes = 0
 
@@ -101,6 +103,47 @@ class InMemoryFlowStore:
         rows = sorted((f"{flow} {place}", flow) for flow, room in self.rooms.items() for place in room)
         page = [row for row in rows if row[0] > after][:limit]
         return {flow for _, flow in page}, page[-1][0] if len(page) == limit else ""
+
+    def line_up(self, flow: FlowId, row: OrderRow) -> None:
+        self.writes += 1
+        self.orders[flow].setdefault(row.place, replace(row, missed_at=None))
+
+    def order(self, flow: FlowId) -> FlowOrder:
+        self.reads += 1
+        rows = self.orders[flow]
+        return FlowOrder(holder=self.holders.get(flow), head=rows[min(rows)] if rows else None)
+
+    def hold(self, flow: FlowId, row: OrderRow) -> bool:
+        self.writes += 1
+        found = self.holders.get(flow)
+        if found is not None and found.place != row.place:
+            return False
+        self.holders[flow] = replace(row, missed_at=None)
+        return True
+
+    def miss(self, flow: FlowId, row: OrderRow, *, now: datetime) -> None:
+        self.writes += 2
+        holder, found = self.holders.get(flow), self.orders[flow].get(row.place)
+        if holder is not None and holder.place == row.place:
+            self.holders[flow] = replace(holder, missed_at=holder.missed_at or kept(now))
+        if found is not None:
+            self.orders[flow][row.place] = replace(found, missed_at=found.missed_at or kept(now))
+
+    def finish(self, flow: FlowId, place: str) -> None:
+        self.writes += 1
+        self.orders[flow].pop(place, None)
+        self.release(flow, place)
+
+    def release(self, flow: FlowId, place: str) -> None:
+        self.writes += 1
+        if flow in self.holders and self.holders[flow].place == place:
+            del self.holders[flow]
+
+    def waiting_at(self, flow: FlowId, place: str) -> StoredWaiting | None:
+        self.reads += 1
+        tenant = place.partition("#")[0]
+        record = self.rooms[flow].get(place)
+        return StoredWaiting(place, tenant, decode_timer(record, tenant=tenant)) if record is not None else None
 
     def leave(self, flow: FlowId, *, seen: FlowState, state: FlowState) -> bool:
         self.writes += 1

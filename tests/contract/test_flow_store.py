@@ -12,9 +12,12 @@ from functions.domain.targets.flows import (
     THE_STAGE,
     FlowId,
     FlowLimits,
+    FlowOrder,
     FlowState,
     NamedFlow,
+    OrderRow,
     parse_rate,
+    place_in_order,
     place_in_room,
 )
 from functions.ports.flows import FlowStore, NoRoom
@@ -45,7 +48,9 @@ def test_nothing_is_known_of_a_flow_at_first(flows: FlowStore):
     assert flows.waiting(STRIPE, after="", limit=10) == []
 
 
-@pytest.mark.parametrize("limits", [LIMITS, FlowLimits(concurrency=1), FlowLimits(rate=parse_rate("1/d"))])
+@pytest.mark.parametrize(
+    "limits", [LIMITS, FlowLimits(concurrency=1), FlowLimits(rate=parse_rate("1/d")), FlowLimits(is_ordered=True)]
+)
 def test_limits_are_read_as_they_were_set(flows: FlowStore, limits: FlowLimits):
     flows.set_limits(STRIPE, limits)
 
@@ -210,3 +215,100 @@ def test_rooms_are_found_a_page_at_a_time_from_any_place(flows: FlowStore):
     assert found == {FlowId("acme", key) for key in "abc"}
     assert pages >= 3
     assert flows.waited_for(after="anything", limit=100)[0] <= found
+
+
+def a_row(n: int) -> OrderRow:
+    return OrderRow(
+        place=place_in_order(scheduled_at=NOON, asked_at=NOON + n * SECOND, identity=f"j{n}"), job_id=f"j{n}"
+    )
+
+
+FIRST, NEXT, LAST = (a_row(n) for n in range(3))
+
+
+def test_nobody_is_in_an_order_at_first(flows: FlowStore):
+    assert flows.order(STRIPE) == FlowOrder()
+
+
+def test_who_is_first_in_an_order_is_who_comes_by_its_place_and_not_who_came(flows: FlowStore):
+    for row in (LAST, NEXT, FIRST, NEXT):
+        flows.line_up(STRIPE, row)
+    flows.line_up(FlowId("acme", "stripe2"), LAST)
+
+    assert flows.order(STRIPE) == FlowOrder(head=FIRST)
+
+
+def test_only_one_holds_an_order_until_it_has_finished(flows: FlowStore):
+    for row in (FIRST, NEXT):
+        flows.line_up(STRIPE, row)
+
+    assert flows.hold(STRIPE, NEXT)
+    assert [flows.hold(STRIPE, row) for row in (FIRST, NEXT)] == [False, True]
+    assert flows.order(STRIPE) == FlowOrder(holder=NEXT, head=FIRST)
+    for _ in range(2):
+        flows.finish(STRIPE, NEXT.place)
+        assert flows.order(STRIPE) == FlowOrder(head=FIRST)
+    assert flows.hold(STRIPE, FIRST)
+
+
+def test_who_finishes_without_holding_the_order_leaves_it_to_its_holder(flows: FlowStore):
+    for row in (FIRST, NEXT):
+        flows.line_up(STRIPE, row)
+    flows.hold(STRIPE, FIRST)
+
+    flows.finish(STRIPE, NEXT.place)
+
+    assert flows.order(STRIPE) == FlowOrder(holder=FIRST, head=FIRST)
+
+
+def test_who_lets_another_start_keeps_its_place(flows: FlowStore):
+    for row in (FIRST, NEXT):
+        flows.line_up(STRIPE, row)
+    flows.hold(STRIPE, FIRST)
+
+    flows.release(STRIPE, NEXT.place)
+    assert flows.order(STRIPE) == FlowOrder(holder=FIRST, head=FIRST)
+    for _ in range(2):
+        flows.release(STRIPE, FIRST.place)
+        assert flows.order(STRIPE) == FlowOrder(head=FIRST)
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_since_when_somebody_is_missed_is_noted_once(flows: FlowStore, holds: bool):
+    flows.line_up(STRIPE, FIRST)
+    if holds:
+        flows.hold(STRIPE, FIRST)
+
+    flows.miss(STRIPE, FIRST, now=NOON)
+    flows.miss(STRIPE, FIRST, now=NOON + SECOND)
+    flows.line_up(STRIPE, FIRST)
+
+    missed = replace(FIRST, missed_at=NOON)
+    assert flows.order(STRIPE) == FlowOrder(holder=missed if holds else None, head=missed)
+
+
+def test_nobody_is_missed_who_is_not_in_the_order(flows: FlowStore):
+    flows.miss(STRIPE, FIRST, now=NOON)
+
+    assert flows.order(STRIPE) == FlowOrder()
+
+
+def test_an_order_is_not_the_room_and_not_its_state(flows: FlowStore):
+    flows.line_up(STRIPE, FIRST)
+    flows.hold(STRIPE, FIRST)
+
+    assert flows.state(STRIPE) == FlowState()
+    assert flows.waiting(STRIPE, after="", limit=10) == []
+    assert flows.waited_for(after="", limit=100)[0] == set()
+
+
+def test_what_waits_is_found_by_its_place(flows: FlowStore):
+    timer = a_waiting_timer()
+    flows.wait(STRIPE, timer)
+    (place,) = places(flows)
+
+    found = flows.waiting_at(STRIPE, place)
+
+    assert found is not None
+    assert (found.place, found.tenant, found.timer) == (place, "acme", timer)
+    assert flows.waiting_at(STRIPE, f"{place}-another") is None

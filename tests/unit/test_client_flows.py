@@ -31,6 +31,7 @@ def test_every_mistake_of_a_flow_is_named_at_once() -> None:
         ("stripe,rate=60/min", Flow("stripe", rate="60/min")),
         ("stripe,concurrency=5,burst=10,rate=60/min", Flow("stripe", rate="60/min", burst=10, concurrency=5)),
         ("smtp,scope=stage", Flow("smtp", scope="stage")),
+        ("bookings,ordered=yes", Flow("bookings", ordered=True)),
     ],
 )
 def test_a_flow_is_read_from_one_text(text: str, flow: Flow) -> None:
@@ -46,6 +47,7 @@ def test_a_flow_is_read_from_one_text(text: str, flow: Flow) -> None:
         ("stripe,concurrency=many", "'many' is not a whole number"),
         ("stripe,burst=-1", "'-1' is not a whole number"),
         ("stripe,scope=world", "scope: is one of tenant, stage"),
+        ("stripe,ordered=no", "write ordered=yes, or leave it out"),
     ],
 )
 def test_a_text_that_is_no_flow_is_refused(text: str, said: str) -> None:
@@ -122,9 +124,17 @@ def test_the_command_sets_limits() -> None:
         arguments = ["--rate", "60/min", "--burst", "10", "--concurrency", "5", "--tenant", "acme"]
         result = run("flow", "set", "stripe", *arguments, "--json", server=server)
 
-    assert json.loads(result.stdout) == flow_json()
+    assert json.loads(result.stdout) == {**flow_json(), "ordered": False}
     assert (server.requests[0].method, server.requests[0].path) == ("PUT", "/v1/flows/stripe?tenant=acme")
     assert server.requests[0].json == {"rate": "60/min", "burst": 10, "concurrency": 5}
+
+
+def test_the_command_gives_a_flow_an_order() -> None:
+    with ApiServer(Answer(200, flow_json(rate=None, burst=None, concurrency=None, ordered=True))) as server:
+        result = run("flow", "set", "stripe", "--ordered", "--tenant", "acme", "--json", server=server)
+
+    assert json.loads(result.stdout)["ordered"] is True
+    assert server.requests[0].json == {"ordered": True}
 
 
 def test_the_command_does_not_set_limits_that_limit_nothing() -> None:

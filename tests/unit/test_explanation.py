@@ -44,6 +44,7 @@ CAPPED = TenantPlan(max_concurrency=2)
 RUNNING = a_row(State.RUNNING, lease_until=NOON + MINUTE)
 
 STRIPE = FlowId("acme", "stripe")
+ORDERED = FlowLimits(is_ordered=True)
 AN_HOUR = FlowLimits(rate=parse_rate("1/h"))
 IN_A_ROOM = a_row(State.SCHEDULED, attempt=0, parked_until=LATER, waits_for="acme#stripe")
 OF_STAGE = FlowWait(flow=FlowId("~", "smtp"), limits=FlowLimits(concurrency=2), before=0, starts_at=None)
@@ -90,6 +91,12 @@ TABLE = [
         facts(DUE.job, row=replace(IN_A_ROOM, state=State.RETRYING, waits_for="~#smtp"), flow_wait=OF_STAGE),
         None,
         "flow smtp of the stage (concurrency 2), as the first of its tenant",
+    ),
+    (
+        Reason.WAITING_FOR_FLOW,
+        facts(DUE.job, row=IN_A_ROOM, flow_wait=FlowWait(flow=STRIPE, limits=ORDERED, before=2, starts_at=None)),
+        None,
+        "flow stripe of tenant acme (ordered), behind 2 others of its tenant, one after the other by their due times",
     ),
     (Reason.IN_READY_QUEUE, facts(DUE.job, row=IN_A_ROOM), NOON - MINUTE, "had its turn in flow stripe of tenant acme"),
     (

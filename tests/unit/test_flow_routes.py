@@ -58,6 +58,23 @@ def test_limits_are_set_and_setting_them_again_changes_nothing(api: Api):
     assert api.store.set == {STRIPE: FlowLimits(rate=parse_rate("60/min"), burst=10, concurrency=5)}
 
 
+def test_a_flow_is_given_an_order_and_loses_it_when_it_is_set_without(api: Api):
+    ordered = api.call("PUT", "/v1/flows/stripe", {"ordered": True}, tenant="acme")
+    shown = api.call("GET", "/v1/flows/stripe", tenant="acme")
+    without = api.call("PUT", "/v1/flows/stripe", LIMITS, tenant="acme")
+
+    assert (ordered[0], ordered[1]["ordered"], shown[1]["ordered"]) == (200, True, True)
+    assert "ordered" not in without[1]
+
+
+def test_a_flow_of_the_stage_has_no_order(api: Api):
+    status, problem = api.call("PUT", "/v1/flows/smtp", {"ordered": True})
+
+    assert (status, problem["code"], problem["errors"][0]["field"]) == (422, "invalid_job", "ordered")
+    assert problem["errors"][0]["message"].startswith("is for the flows of tenants")
+    assert api.store.set == {}
+
+
 def test_limits_that_are_set_replace_all_of_those_before(api: Api):
     api.call("PUT", "/v1/flows/stripe", LIMITS, tenant="acme")
 

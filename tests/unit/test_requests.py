@@ -373,6 +373,22 @@ def test_a_bad_value_is_refused_with_its_field_and_what_is_wrong(field: str, giv
         ({"flow": [{"key": "a", "rate": "0/s"}]}, "flow.0.rate", NOT_A_RATE),
         ({"flow": [{"key": "a", "rate": "60/week"}]}, "flow.0.rate", NOT_A_RATE),
         ({"flow": [{"key": "a", "rate": 60}]}, "flow.0.rate", "Input should be a valid string"),
+        ({"flow": [{"key": "a", "ordered": "yes"}]}, "flow.0.ordered", "Input should be a valid boolean"),
+        (
+            {"flow": [{"key": "a", "ordered": True}, {"key": "b"}, {"key": "c", "ordered": True}]},
+            "flow",
+            "may have one ordered flow among them, not more",
+        ),
+        (
+            {"flow": [{"key": "a", "ordered": True}], "delivery": "at_least_once"},
+            "flow",
+            "has an order, which only exactly_once jobs keep: leave delivery out, or ordered",
+        ),
+        (
+            {"flow": [{"key": "a", "ordered": True, "scope": "stage"}]},
+            "flow.0.scope",
+            "excludes ordered: the limits of the stage's flows are set by an operator",
+        ),
         ({"flow": [{"key": "a", "burst": 5}]}, "flow.0.burst", "needs a rate"),
         (
             {"flow": [{"key": "a", "rate": "1/s", "burst": 0}]},

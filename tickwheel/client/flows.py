@@ -20,7 +20,7 @@ class Flow:
     """A flow that a job names. Its calls start no faster than `rate` (`60/min`), and no more than `concurrency` run at once.
 
     Limits that were set for the flow itself go before these. burst: calls that may start at once after a while of none.
-    scope: "stage" for a flow of all tenants, whose limits an operator sets. Raises InvalidJob.
+    ordered: its jobs run one after the other, by their due times. scope: "stage" for a flow of all tenants, whose limits an operator sets. Raises InvalidJob.
     """
 
     key: str
@@ -29,6 +29,7 @@ class Flow:
     rate: str | None = None
     burst: int | None = None
     concurrency: int | None = None
+    ordered: bool | None = None
 
     def __post_init__(self) -> None:
         problems = [
@@ -37,6 +38,7 @@ class Flow:
             *([] if self.rate is None else text_problems("flow.rate", self.rate)),
             *count_problems("flow.burst", self.burst),
             *count_problems("flow.concurrency", self.concurrency),
+            *([] if self.ordered in (None, True, False) else [FieldProblem("flow.ordered", "is true or false")]),
         ]
         if problems:
             raise InvalidJob(problems)
@@ -50,11 +52,14 @@ class Flow:
         """Reads `stripe`, or `stripe,rate=60/min,burst=10,concurrency=5`, or `smtp,scope=stage`; raises ValueError."""
         key, *parts = text.split(",")
         given = dict(part.split("=", 1) for part in parts if "=" in part)
-        if len(given) < len(parts) or not set(given) <= {"scope", "rate", "burst", "concurrency"}:
+        if len(given) < len(parts) or not set(given) <= {"scope", "rate", "burst", "concurrency", "ordered"}:
             raise ValueError(f"{text!r} is not a flow: write stripe, or stripe,rate=60/min,burst=10,concurrency=5")
         counts = {name: _count(given.pop(name)) for name in ("burst", "concurrency") if name in given}
+        if given.get("ordered", "yes") != "yes":
+            raise ValueError(f"{text!r} is not a flow: write ordered=yes, or leave it out")
+        order = {"ordered": True} if given.pop("ordered", None) else {}
         try:
-            return cls(key, **given, **counts)  # type: ignore[arg-type]  # a scope that is none is refused
+            return cls(key, **given, **counts, **order)  # type: ignore[arg-type]  # a scope that is none is refused
         except InvalidJob as invalid:
             raise ValueError(str(invalid)) from None
 
@@ -97,7 +102,7 @@ def _count(text: str) -> int:
 class FlowLimits(Answer):
     """The limits of a flow; None is not limited. tenant: whose it is, None for one of the stage. rate: such as `60/min`.
 
-    burst: calls that may start at once after a while of none. concurrency: calls that may run at the same time.
+    burst: calls that may start at once after a while of none. concurrency: calls that may run at the same time. ordered: one after the other.
     """
 
     tenant: str | None
@@ -105,6 +110,7 @@ class FlowLimits(Answer):
     rate: str | None
     burst: int | None
     concurrency: int | None
+    ordered: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,13 +32,20 @@ def set_limits(
     ] = None,
     burst: Annotated[int | None, typer.Option(help="Calls that may start at once after a while of none.")] = None,
     concurrency: Annotated[int | None, typer.Option(help="Calls that may run at the same time.")] = None,
+    ordered: Annotated[
+        bool, typer.Option("--ordered", help="Run its jobs one after the other, by their due times.")
+    ] = False,
     api: Api,
 ) -> None:
     """Set the limits of a flow, in place of those before."""
-    if rate is None and concurrency is None:
-        usage("--rate, --concurrency or both are required: tickwheel flow set stripe --rate 60/min --tenant acme")
+    if rate is None and concurrency is None and not ordered:
+        usage(
+            "--rate, --concurrency or both are required, or --ordered: tickwheel flow set stripe --rate 60/min --tenant acme"
+        )
     try:
-        limits = api.client.set_flow(key, tenant=tenant, rate=rate, burst=burst, concurrency=concurrency)
+        limits = api.client.set_flow(
+            key, tenant=tenant, rate=rate, burst=burst, concurrency=concurrency, ordered=ordered or None
+        )
     except InvalidJob as invalid:
         usage(str(invalid))
     api.print_fields(limits)

@@ -15,7 +15,9 @@ from functions.domain.jobs.job import Timer
 from functions.domain.targets.flows import (
     FlowId,
     FlowLimits,
+    FlowOrder,
     FlowState,
+    OrderRow,
     parse_flow_id,
     place_in_room,
     read_limits,
@@ -27,6 +29,8 @@ from functions.ports.ledger import Applied
 _STATE = "flow"
 _LIMITS = "flow#"
 _ROOM = "room#"
+_HOLDER = "order"
+_ORDER = "order#"
 _LIFE = timedelta(days=30)
 """A state says nothing any more long before: its rate is over within a day and its burst, and who waits has a turn each minute."""
 
@@ -40,6 +44,8 @@ class DynamoDBFlowStore:
 
     {i: `flow`, n: theoretical arrival time (µs), p: of what has left the room (µs), q: next turn (ms), e: entries, v: version,
     c: cursor, g: granted, b: busy until (ms), x: ttl (s)}, and {i: `room#{tenant}#{time}#{identity}`, j: timer record}.
+    In an ordered flow {i: `order`, h: place of what runs, j: its id}, and {i: `order#{place}`, j: job id, m: missed since (ms)}. Neither
+    expires: an order that is forgotten would let two start.
     Its limits, where they were set: {t: owner, i: `flow#{key}`, l: limits}.
     """
 
@@ -170,6 +176,63 @@ class DynamoDBFlowStore:
             parse_flow_id(item["t"]) for item in found.items
         }, f"{found.last['t']} {found.last['i']}" if found.last else ""
 
+    def line_up(self, flow: FlowId, row: OrderRow) -> None:
+        """One write unit."""
+        self.table.put(_order_item(flow, row), condition="attribute_not_exists(t)")
+
+    def order(self, flow: FlowId) -> FlowOrder:
+        """One Query, a read unit."""
+        found = self.table.query(
+            "t = :t AND i BETWEEN :first AND :last",
+            limit=2,
+            is_consistent=True,
+            t=str(flow),
+            first=_HOLDER,
+            last=f"{_ORDER}~",
+        )
+        holder = next(
+            (
+                OrderRow(place=item["h"], job_id=item["j"], missed_at=instant_of(item, "m"))
+                for item in found.items
+                if item["i"] == _HOLDER
+            ),
+            None,
+        )
+        rows = [
+            OrderRow(place=item["i"].removeprefix(_ORDER), job_id=item["j"], missed_at=instant_of(item, "m"))
+            for item in found.items
+            if item["i"] != _HOLDER
+        ]
+        return FlowOrder(holder=holder, head=rows[0] if rows else None)
+
+    def hold(self, flow: FlowId, row: OrderRow) -> bool:
+        """One write unit, held or not."""
+        item = {"t": str(flow), "i": _HOLDER, "h": row.place, "j": row.job_id}
+        return self.table.put(item, condition="attribute_not_exists(t) OR h = :mine", mine=row.place).is_done
+
+    def miss(self, flow: FlowId, row: OrderRow, *, now: datetime) -> None:
+        """Two write units."""
+        said: dict[str, Any] = {"update": "SET m = if_not_exists(m, :now)", "now": now}
+        self.table.update({"t": str(flow), "i": _HOLDER}, condition="h = :place", place=row.place, **said)
+        self.table.update({"t": str(flow), "i": _ORDER + row.place}, condition="attribute_exists(t)", **said)
+
+    def finish(self, flow: FlowId, place: str) -> None:
+        """Two write units."""
+        # Its row first: whoever dies in between leaves a holder that has ended, and not one that may start twice.
+        self.table.delete({"t": str(flow), "i": _ORDER + place})
+        self.release(flow, place)
+
+    def release(self, flow: FlowId, place: str) -> None:
+        """One write unit."""
+        self.table.delete(
+            {"t": str(flow), "i": _HOLDER}, condition="attribute_not_exists(t) OR h = :place", place=place
+        )
+
+    def waiting_at(self, flow: FlowId, place: str) -> StoredWaiting | None:
+        """A read unit for each 4 KB."""
+        item = self.table.get({"t": str(flow), "i": _ROOM + place})
+        return _waiting(item) if item else None
+
     def leave(self, flow: FlowId, *, seen: FlowState, state: FlowState) -> bool:
         """One write unit."""
         planned = {"planned": _us(state.planned_at)} if state.planned_at is not None else {}
@@ -203,6 +266,10 @@ class DynamoDBFlowStore:
         """None when it was written; what it found, when its condition was not met."""
         write = self.table.update(_key(flow), **asked)
         return None if write.is_done else write.item
+
+
+def _order_item(flow: FlowId, row: OrderRow) -> Item:
+    return {"t": str(flow), "i": _ORDER + row.place, "j": row.job_id}
 
 
 def _key(flow: FlowId) -> Item:

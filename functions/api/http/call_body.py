@@ -187,6 +187,16 @@ class CallBody(requests.StrictModel):
         Field(description="A target that is called with the outcome when the job has ended in any way."),
     ] = None
 
+    @field_validator("flow")
+    @classmethod
+    def _can_be_ordered(cls, value: tuple[FlowBody, ...], info: ValidationInfo) -> tuple[FlowBody, ...]:
+        delivery = info.data.get("delivery", Delivery.EXACTLY_ONCE)
+        if delivery is not Delivery.EXACTLY_ONCE and any(flow.ordered for flow in value):
+            raise PydanticCustomError(
+                "ordered", "has an order, which only exactly_once jobs keep: leave delivery out, or ordered"
+            )
+        return value
+
     @field_validator("target")
     @classmethod
     def _can_be_called(cls, value: str, info: ValidationInfo) -> str:

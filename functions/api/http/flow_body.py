@@ -25,7 +25,7 @@ FlowKey = Annotated[
     requests.obeying(check_flow_key),
     WithJsonSchema({"type": "string", "pattern": f"^{KEY.pattern}$", "examples": ["stripe"]}),
 ]
-LIMITS = ("rate", "burst", "concurrency")
+LIMITS = ("rate", "burst", "concurrency", "ordered")
 
 
 class LimitsBody(requests.StrictModel):
@@ -52,6 +52,13 @@ class LimitsBody(requests.StrictModel):
         int | None,
         Field(ge=1, le=MAX_CONCURRENCY, strict=True, description="How many calls may run at the same time."),
     ] = None
+    ordered: Annotated[
+        bool,
+        Field(
+            strict=True,
+            description="Whether jobs run one after the other, in the order of their due times, each through all of its attempts.",
+        ),
+    ] = False
 
     @field_validator("rate")
     @classmethod
@@ -70,10 +77,10 @@ class LimitsBody(requests.StrictModel):
 
     def limits(self) -> FlowLimits | None:
         """The limits of the domain; None where it has none."""
-        if self.rate is None and self.concurrency is None:
+        if self.rate is None and self.concurrency is None and not self.ordered:
             return None
         rate = None if self.rate is None else parse_rate(self.rate)
-        return FlowLimits(rate=rate, burst=self.burst or 0, concurrency=self.concurrency)
+        return FlowLimits(rate=rate, burst=self.burst or 0, concurrency=self.concurrency, is_ordered=self.ordered)
 
 
 class FlowBody(LimitsBody):
@@ -88,7 +95,7 @@ class FlowBody(LimitsBody):
     @field_validator("scope")
     @classmethod
     def _leaves_limits_to_operators(cls, value: FlowScope, info: ValidationInfo) -> FlowScope:
-        given: dict[str, Any] = {name: info.data[name] for name in LIMITS if info.data.get(name) is not None}
+        given: dict[str, Any] = {name: info.data[name] for name in LIMITS if info.data.get(name)}
         if value is FlowScope.STAGE and given:
             limits = " and ".join(given)
             raise PydanticCustomError(

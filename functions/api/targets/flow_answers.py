@@ -1,7 +1,7 @@
 """What the API answers about flows: the shapes of its bodies, and these from what the rules found."""
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -25,6 +25,8 @@ class FlowLimits(TypedDict):
     """How many calls may start at once after a while of none. `null` without a rate."""
     concurrency: int | None
     """How many calls may run at the same time."""
+    ordered: NotRequired[bool]
+    """Whether jobs run one after the other, in the order of their due times. Left out where they do not."""
 
 
 class Flows(TypedDict):
@@ -63,13 +65,14 @@ class FlowForgotten(TypedDict):
 
 def limits_body(flow: rules.FlowId, limits: rules.FlowLimits) -> FlowLimits:
     """The limits of a flow."""
-    return {
+    body: FlowLimits = {
         "tenant": flow.tenant,
         "key": flow.key,
         "rate": str(limits.rate) if limits.rate is not None else None,
         "burst": limits.bucket if limits.rate is not None else None,
         "concurrency": limits.concurrency,
     }
+    return {**body, "ordered": True} if limits.is_ordered else body
 
 
 def flows_body(owner: str, found: Mapping[str, rules.FlowLimits], *, has_more: bool) -> Flows:

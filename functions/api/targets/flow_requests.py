@@ -58,5 +58,5 @@ class FlowLimitsBody(LimitsBody, json_schema_extra={"examples": [{"rate": "60/mi
     @model_validator(mode="after")
     def _limits_something(self) -> FlowLimitsBody:
         if self.limits() is None:
-            raise PydanticCustomError("limits", "must have a rate, a concurrency, or both")
+            raise PydanticCustomError("limits", "must have a rate, a concurrency, or both, or be ordered")
         return self

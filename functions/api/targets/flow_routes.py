@@ -14,7 +14,7 @@ from functions.api.http.route import Routes
 from functions.api.targets import flow_answers as answers
 from functions.api.targets.flow_requests import FlowLimitsBody, FlowPath, FlowQuery, FlowsQuery
 from functions.domain.audit import Action, ActionName
-from functions.domain.errors import FlowNotFound
+from functions.domain.errors import FlowNotFound, InvalidJob
 from functions.domain.jobs.description import limits_body
 from functions.domain.targets.flows import KEY, FlowId, FlowLimits
 from functions.ports.flows import FlowStore
@@ -77,6 +77,8 @@ def put_flow(services: FlowServices, request: Request, key: str) -> Response[str
     flow = _flow(request, key)
     limits = request.body_as(FlowLimitsBody).limits()
     assert limits is not None  # the body has one of them
+    if limits.is_ordered and flow.tenant is None:
+        raise InvalidJob("is for the flows of tenants: name one with ?tenant=", field="ordered", value=True)
     before = services.flows.limits(flow)
     services.flows.set_limits(flow, limits)
     _note(services, request, ActionName.FLOW_PUT, flow, before=before, after=limits)

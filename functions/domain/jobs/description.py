@@ -62,6 +62,7 @@ def limits_body(limits: FlowLimits) -> dict[str, Any]:
         "rate": str(limits.rate) if limits.rate is not None else None,
         "burst": limits.burst or None,
         "concurrency": limits.concurrency,
+        "ordered": True if limits.is_ordered else None,
     }
     return {name: value for name, value in body.items() if value is not None}
 

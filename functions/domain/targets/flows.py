@@ -71,6 +71,7 @@ class FlowLimits:
     """What a flow lets run.
 
     burst: calls that may go at once after a while of none, 0 where that follows from the rate. concurrency: None for any number.
+    is_ordered: its jobs run one after the other, by their due times.
 
     Raises InvalidJob.
     """
@@ -78,6 +79,7 @@ class FlowLimits:
     rate: Rate | None = None
     burst: int = 0
     concurrency: int | None = None
+    is_ordered: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.burst <= MAX_BURST:
@@ -154,6 +156,23 @@ class FlowState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OrderRow:
+    """That a job is in the order of a flow. place: its key there. job_id: whose it is. missed_at: since when nothing was known of it."""
+
+    place: str
+    job_id: str
+    missed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowOrder:
+    """Who runs, and who is first. holder: what has started and has not been found to have ended."""
+
+    holder: OrderRow | None = None
+    head: OrderRow | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FlowFigures:
     """What goes on in a flow. limits: in effect. is_set: they were set for it, and are not those that a job brought along.
 
@@ -208,11 +227,15 @@ def check_flow_key(key: str) -> str:
 
 
 def check_flows(flows: tuple[NamedFlow, ...]) -> tuple[NamedFlow, ...]:
-    """The flows themselves. Raises InvalidJob where there are too many, or one is named twice."""
+    """The flows themselves. Raises InvalidJob where there are too many, one is named twice, or two are ordered."""
     if len(flows) > MAX_FLOWS:
         raise InvalidJob(f"must be at most {MAX_FLOWS}", field="flow", value=len(flows))
     if len({(flow.key, flow.scope) for flow in flows}) < len(flows):
         raise InvalidJob("must differ from each other", field="flow", value=", ".join(flow.key for flow in flows))
+    ordered = [flow.key for flow in flows if flow.limits is not None and flow.limits.is_ordered]
+    if len(ordered) > 1:
+        # Two jobs that each had the turn of one would wait for each other.
+        raise InvalidJob("may have one ordered flow among them, not more", field="flow", value=", ".join(ordered))
     return flows
 
 
@@ -258,6 +281,11 @@ def place_in_room(tenant: str, *, scheduled_at: datetime, identity: str) -> str:
     return f"{tenant}#{to_ms(scheduled_at):013d}#{identity}"
 
 
+def place_in_order(*, scheduled_at: datetime, asked_at: datetime | None, identity: str) -> str:
+    """Where a job is in the order of a flow: by its due time, then by its submission."""
+    return f"{to_ms(scheduled_at):013d}#{to_ms(asked_at or scheduled_at):013d}#{identity}"
+
+
 def write_limits(limits: FlowLimits) -> dict[str, Any]:
     """Limits as they are stored. What is not set is left out."""
     record: dict[str, Any] = {}
@@ -267,6 +295,8 @@ def write_limits(limits: FlowLimits) -> dict[str, Any]:
         record["b"] = limits.burst
     if limits.concurrency is not None:
         record["c"] = limits.concurrency
+    if limits.is_ordered:
+        record["o"] = 1
     return record
 
 
@@ -277,6 +307,7 @@ def read_limits(record: Mapping[str, Any]) -> FlowLimits:
         rate=parse_rate(rate) if rate is not None else None,
         burst=record.get("b", 0),
         concurrency=record.get("c"),
+        is_ordered=bool(record.get("o")),
     )
 
 

@@ -29,6 +29,7 @@ from functions.ports.recorder import Journal
 from functions.ports.targets import PermitStore
 from functions.ports.tenants import TenantPlans
 from functions.services.far_ring.flow_limits import KnownFlowLimits
+from functions.services.far_ring.flow_order import FlowOrders
 from functions.services.far_ring.placer import Placer
 
 REACH = 10 * SECOND
@@ -78,6 +79,7 @@ class FlowTurns:
     plans: TenantPlans
     journal: Journal
     flow_limits: KnownFlowLimits
+    flow_orders: FlowOrders
 
     def enter(self, flow: FlowId, timer: Timer) -> None:
         """Keep an attempt in the room. Raises what the stores raise, and NotPlaced."""
@@ -122,6 +124,16 @@ class FlowTurns:
         except Exception as error:  # noqa: BLE001  the attempt that has ended must not come back for this
             self.journal.event("flow_not_handed_on", flow=str(flow), error=fault_of(error))
 
+    def end(self, flow: FlowId, timer: Timer) -> None:
+        """An attempt in an ordered flow is over: its job may have ended. Never raises: the next turn sees it, too."""
+        try:
+            if not self.flow_orders.end(flow, timer):
+                return
+        except Exception as error:  # noqa: BLE001  the attempt that has ended must not come back for this
+            self.journal.event("flow_not_handed_on", flow=str(flow), error=fault_of(error))
+            return
+        self.hand_on(flow)
+
     def _let_out(self, flow: FlowId) -> datetime | None:
         """When to look again; None when nothing waits."""
         for _ in range(_TRIES):
@@ -134,7 +146,8 @@ class FlowTurns:
                 return None if self.flows.close(flow, seen=state) else now + SECOND
             free = min(MOST, self._free(flow, limits, now=now))
             instants = starts(state, limits, now=now, until=now + REACH, most=max(0, free))
-            picked = self._pick(flow, state, most=len(instants))
+            most = len(instants)
+            picked = self._next_in_order(flow, state, most) if limits.is_ordered else self._pick(flow, state, most=most)
             if picked.rows:
                 after = replace(
                     state,
@@ -207,6 +220,12 @@ class FlowTurns:
             rows += readable
             rounds = 0
         return _Picked(rows, tenant, granted, is_all=rounds > 1 and not is_kept)
+
+    def _next_in_order(self, flow: FlowId, state: FlowState, most: int) -> _Picked:
+        """The one that may run, where it waits here and its tenant is not paused."""
+        found = self.flow_orders.next_waiting(flow) if most else None
+        is_ready = found is not None and found.timer is not None and self._grant(found.tenant) > 0
+        return _Picked([found] if found is not None and is_ready else [], state.cursor, state.granted, is_all=False)
 
     def _grant(self, tenant: str) -> int:
         """Jobs of its turn; none of a paused tenant. Those of a deleted one leave, and are forgotten by the worker."""

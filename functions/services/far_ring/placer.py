@@ -8,11 +8,13 @@ from datetime import datetime, timedelta
 
 from functions.domain.errors import ClockSkewed, NotPlaced
 from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
+from functions.domain.faults import fault_of
 from functions.domain.jobs.job import Timer
 from functions.domain.wheel import Ring, Wheel
 from functions.ports.clock import Clock
 from functions.ports.ready_queue import ReadyQueue
 from functions.ports.timers import TimerStore
+from functions.services.far_ring.flow_order import FlowOrders
 from functions.services.far_ring.pacer import Pacer
 
 ATTEMPTS = 3
@@ -47,12 +49,16 @@ class Placer:
     timers: TimerStore
     ready: ReadyQueue
     pacer: Pacer | None = None
+    flow_orders: FlowOrders | None = None
 
     def place(self, timers: Sequence[Timer]) -> list[Placement]:
         """Place each timer; the answers are in the order of the timers."""
         placed: dict[int, Placement] = {}
         # Once: what it reserves is not reserved again by another attempt.
         waiting = list(enumerate(self.pacer.pace(timers) if self.pacer is not None else timers))
+        unordered = {index: fault for index, timer in waiting if timer.job.flows and (fault := self._line_up(timer))}
+        placed |= {index: Placement(None, fault) for index, fault in unordered.items()}
+        waiting = [each for each in waiting if each[0] not in unordered]
         for attempt in range(1, ATTEMPTS + 1):
             if attempt > 1:
                 self.clock.sleep(_PAUSE * attempt)
@@ -93,6 +99,8 @@ class Placer:
 
         Without the ledger nothing would stop a row that is written behind a cancel. Raises NotPlaced.
         """
+        if timer.job.flows and (fault := self._line_up(timer)):
+            raise NotPlaced([fault])
         written = self.timers.put_registered(timer)
         if written is None:
             raise NotPlaced([_UNCONFIRMED])
@@ -109,10 +117,26 @@ class Placer:
         if self._may_be_behind(timer):
             _ring_or_raise(self._place_near([(0, timer)])[0])
 
+    def line_up(self, timer: Timer) -> None:
+        """Before a write that is not the placer's. Raises NotPlaced."""
+        if timer.job.flows and (fault := self._line_up(timer)):
+            raise NotPlaced([fault])
+
     def check_clock(self) -> None:
         """Raises NotPlaced when this clock may write no far rows: before a write that is not the placer's."""
         if self._is_skewed():
             raise NotPlaced([self._skew_fault()])
+
+    def _line_up(self, timer: Timer) -> str:
+        """Its place in the order of its flows comes before itself: else one that is due later could start in between."""
+        # What has had its turn in a room is in the order.
+        if self.flow_orders is None or timer.turns:
+            return ""
+        try:
+            self.flow_orders.line_up(timer)
+        except Exception as error:  # noqa: BLE001  the others of its batch have nothing to do with it
+            return fault_of(error)
+        return ""
 
     def _may_be_behind(self, timer: Timer) -> bool:
         """Whether the scanner may not read a far row that has just been written."""

@@ -22,13 +22,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from functions.domain.instants import SECOND
-from functions.domain.jobs.job import Timer
+from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.targets.concurrency import Permit
 from functions.domain.targets.flows import FlowId, FlowLimits
 from functions.ports.clock import Clock
 from functions.ports.flows import FlowStore, NoRoom
 from functions.services.far_ring.flow_limits import KnownFlowLimits
-from functions.services.far_ring.flow_turns import FlowTurns
+from functions.services.far_ring.flow_order import FlowOrders
+from functions.services.far_ring.flow_turns import SLOW, FlowTurns
 from functions.services.targets.concurrency_limiter import ConcurrencyLimiter
 
 
@@ -38,6 +39,8 @@ class Entered:
 
     permits: tuple[Permit, ...] = ()
     flows: tuple[FlowId, ...] = ()
+    ordered: tuple[FlowId, ...] = ()
+    timer: Timer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,26 +69,44 @@ class FlowGate:
     flows: FlowStore
     flow_limits: KnownFlowLimits
     flow_turns: FlowTurns
+    flow_orders: FlowOrders
     limiter: ConcurrencyLimiter
     jitter: Callable[[], float]
 
     def enter(self, timer: Timer, *, lease_until: datetime) -> Entry:
         """What the attempt of a timer may do now. Raises what the stores raise: then nothing is taken."""
         taken = _Taken(self.flows, self.limiter)
+        ordered: list[FlowId] = []
         try:
             for place, named in enumerate(timer.job.flows):
                 flow = FlowId(named.owner_of(timer.job.tenant), named.key)
                 limits = self.flow_limits.of_named(flow, named)
-                refusal = self._take_token(timer, Waits(place, flow), limits, taken)
+                refusal: Later | Waits | None = None
+                is_ordered = limits.is_ordered and timer.job.delivery is Delivery.EXACTLY_ONCE
+                if is_ordered and not self.flow_orders.start(flow, timer):
+                    refusal = Waits(place, flow)
+                    # Limits that were set later may give a job two orders: who holds one never waits for the other.
+                    for other in ordered:
+                        self.flow_orders.release(other, timer)
+                elif is_ordered:
+                    ordered.append(flow)
+                if refusal is None:
+                    refusal = self._take_token(timer, Waits(place, flow), limits, taken, is_first=is_ordered)
                 if refusal is None and not self._take_permit(flow, limits, taken, lease_until=lease_until):
                     refusal = Waits(place, flow)
                 if refusal is not None:
                     taken.give_back()
+                    if (
+                        isinstance(refusal, Waits)
+                        and limits.is_ordered
+                        and timer.job.delivery is not Delivery.EXACTLY_ONCE
+                    ):
+                        return Later(self.clock.now() + SLOW)  # the room is for those that have an order
                     return refusal
         except Exception:
             taken.give_back()
             raise
-        return Entered(tuple(taken.permits.values()), tuple(taken.permits))
+        return Entered(tuple(taken.permits.values()), tuple(taken.permits), tuple(ordered), timer if ordered else None)
 
     def wait(self, timer: Timer, waits: Waits) -> None:
         """Keep an attempt in the room of a flow until its turn. Raises what the stores raise: then its message stays."""
@@ -95,10 +116,17 @@ class FlowGate:
         """The attempt is over. Never raises."""
         for flow, permit in zip(entry.flows, entry.permits, strict=True):
             self.limiter.give_back(permit)
-            self.flow_turns.hand_on(flow)
+            if flow not in entry.ordered:
+                self.flow_turns.hand_on(flow)
+        for flow in entry.ordered:
+            assert entry.timer is not None
+            self.flow_turns.end(flow, entry.timer)
 
-    def _take_token(self, timer: Timer, waits: Waits, limits: FlowLimits, taken: _Taken) -> Later | Waits | None:
-        flow, has_had_turn = waits.flow, waits.place in timer.turns
+    def _take_token(
+        self, timer: Timer, waits: Waits, limits: FlowLimits, taken: _Taken, *, is_first: bool = False
+    ) -> Later | Waits | None:
+        """is_first: in the order of the flow, before all who wait in its room."""
+        flow, has_had_turn = waits.flow, is_first or waits.place in timer.turns
         if limits.rate is None:
             is_waited_for = not has_had_turn and self.flows.is_waited_for(flow)
             return waits if is_waited_for else None

@@ -172,6 +172,7 @@ class Rescheduler:
         # An object of its own: that of the old id goes with what is left of it.
         moved = replace(moved, payload=self._stored(moved, wanted.payload))
         timer = Timer.first_of(moved)
+        self.placer.line_up(timer)
         first = self._first_of(job_id)
         if isinstance(self.ledger.move(job_id, timer, owner=self.token(), now=now, first=first), Refused):
             self._forget(moved.payload)

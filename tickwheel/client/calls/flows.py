@@ -29,12 +29,13 @@ class FlowCalls(ABC):
         rate: str | None = None,
         burst: int | None = None,
         concurrency: int | None = None,
+        ordered: bool | None = None,
     ) -> FlowLimits:
         """Sets the limits of a flow, in place of those before: a rate such as `60/min`, a concurrency, or both.
 
         They apply to all jobs that name it, within a minute. Raises InvalidJob for values that cannot be sent.
         """
-        asked = Flow(key, rate=rate, burst=burst, concurrency=concurrency).as_json()
+        asked = Flow(key, rate=rate, burst=burst, concurrency=concurrency, ordered=ordered).as_json()
         content = encode({name: value for name, value in asked.items() if name != "key"})
         body = self._call("PUT", _path_of(key, tenant), content=content, repeatable=True)
         return read_answer(FlowLimits.from_json, body)

@@ -1,0 +1,99 @@
+"""The jobs of an ordered flow have their effects one after the other, whoever dies, stalls or is late."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import groupby
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import rule, run_state_machine_as_test
+
+from functions.domain.instants import HOUR, SECOND
+from functions.domain.targets.flows import FlowLimits, NamedFlow
+from functions.ports.targets import Failed, Succeeded
+from functions.services.far_ring.flow_order import FlowOrders, row_of
+from testkit.builders import NOON, a_submission, a_timer
+from testkit.fakes import InMemoryFlowStore
+from testkit.observed import CrashError, DeathError
+from testkit.scheduler import World as OneWorker
+from testkit.world.process import HELD
+from tests.properties.machine import SCHEDULER_SETTINGS, Scheduler
+from tests.unit.test_flow_order import TWICE, called, ids
+from tests.unit.test_flows import _fail_once, put, run_with_faults
+
+FLOWS = {tenant: NamedFlow(key="in-order", limits=FlowLimits(is_ordered=True)) for tenant in ("acme", "umbrella")}
+
+
+class OrderedJobs(Scheduler):
+    is_capped = False
+
+    def submit_it(self, submission: Any, due_in: Any, *, is_keyed: bool, conditions: Any) -> None:
+        if not self.is_capped:
+            self.is_capped = True
+            for tenant in FLOWS:
+                self.world.promises.at_once.capped(tenant, 1, moment=self.world.history.moment)
+        flowing = {**submission, "flows": (FLOWS[submission["tenant"]],)}
+        super().submit_it(flowing, due_in, is_keyed=is_keyed, conditions=conditions)
+
+    cap: Any = None  # no other bound of its calls
+
+    @rule(tenant=st.sampled_from(sorted(FLOWS)), count=st.integers(1, 6), stops=st.integers(0, 3))
+    def call_side_by_side(self, tenant: str, count: int, stops: int) -> None:
+        """Jobs come to several workers, some of which are held in their calls."""
+        for _ in range(count):
+            self.world.submit(a_submission(due_at=self.world.clock.instant, tenant=tenant, flows=(FLOWS[tenant],)))
+        for _ in range(stops):
+            worker = self.world.work(HELD, batch=1)
+            if worker and not worker.is_over:
+                worker.go_to("target.end", or_to_its_end=True)
+                self.began(worker)
+
+
+def test_the_jobs_of_an_ordered_flow_run_one_at_a_time_and_none_is_lost():
+    run_state_machine_as_test(OrderedJobs, settings=settings(SCHEDULER_SETTINGS, max_examples=60))
+
+
+def test_a_hold_that_holds_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(InMemoryFlowStore, "hold", lambda *_: True)
+    monkeypatch.setattr(FlowOrders, "start", lambda *_: True)
+    with pytest.raises(AssertionError, match="calls at the same time"):
+        run_state_machine_as_test(OrderedJobs, settings=settings(SCHEDULER_SETTINGS, max_examples=100))
+
+
+CALLS = ("line_up", "order", "hold", "finish", "wait", "note_entry", "note_turn", "leave", "remove", "waiting_at")
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(
+    due_in=st.lists(st.integers(0, 40), min_size=2, max_size=8),
+    failing=st.sets(st.integers(0, 7)),
+    faults=st.dictionaries(
+        st.sampled_from(CALLS), st.tuples(st.sampled_from([CrashError, DeathError]), st.booleans()), max_size=3
+    ),
+)
+def test_those_that_are_known_have_their_effects_by_their_due_times(
+    due_in: list[int], failing: set[int], faults: dict[str, tuple[type[BaseException], bool]]
+):
+    world = OneWorker()
+    flow = NamedFlow(key="in-order", limits=FlowLimits(is_ordered=True))
+    timers = [a_timer(flows=(flow,), retry=TWICE, due_at=NOON + SECOND + n * timedelta(seconds=0.25)) for n in due_in]
+    once = {ids(timer)[0] for n, timer in enumerate(timers) if n in failing}
+
+    def answer(*given: Any) -> Failed | Succeeded:
+        if given[-1].job_id not in once:
+            return Succeeded("")
+        once.remove(given[-1].job_id)
+        return Failed("503")
+
+    world.targets.answer = answer
+    put(world, *timers)
+    for call, (error, after) in faults.items():
+        _fail_once(world, f"flows.{call}", error, after=after)
+
+    run_with_faults(world, NOON + HOUR / 2)
+
+    # Each with its attempts next to each other: none behind it has begun before it has ended.
+    assert [job_id for job_id, _ in groupby(called(world))] == ids(*sorted(timers, key=lambda each: row_of(each).place))
