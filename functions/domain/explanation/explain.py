@@ -269,7 +269,10 @@ def _explain_flow(facts: Facts, flow: FlowId) -> Explanation:
             remedy="Nothing but its time: within seconds, if workers are free.",
         )
     limits = limits_body(wait.limits)
-    said = ", ".join(name if value is True else f"{name} {value}" for name, value in limits.items()) or "no limits any more"
+    said = (
+        ", ".join(name if value is True else f"{name} {value}" for name, value in limits.items())
+        or "no limits any more"
+    )
     behind = f"behind {wait.before} others of its tenant" if wait.before else "as the first of its tenant"
     others = " and in the turns of other tenants" if flow.tenant is None else ""
     others += ", one after the other by their due times" if wait.limits.is_ordered else ""
