@@ -23,9 +23,10 @@ class Units:
         return Units(self.writes + other.writes, self.reads + other.reads, self.sqs_requests + other.sqs_requests)
 
 
-def a_flow(key: str, rate: str = "", **limits: int) -> NamedFlow:
+def a_flow(key: str, rate: str = "", *, burst: int = 0, concurrency: int | None = None) -> NamedFlow:
     """A flow with these limits."""
-    return NamedFlow(key=key, limits=FlowLimits(rate=parse_rate(rate) if rate else None, **limits))
+    limits = FlowLimits(rate=parse_rate(rate) if rate else None, burst=burst, concurrency=concurrency)
+    return NamedFlow(key=key, limits=limits)
 
 
 class Path(NamedTuple):

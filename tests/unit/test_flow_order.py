@@ -159,3 +159,21 @@ def test_who_is_refused_by_a_second_order_gives_the_first_back(world: World):
 
     assert not world.calls
     assert list(world.flows.holders) == [FlowId("acme", "b")]
+
+
+def test_a_copy_of_a_message_takes_no_turn_from_the_attempt_that_runs(world: World):
+    a, b = (FlowId("acme", each) for each in ("a", "b"))
+    for each in (a, b):
+        world.flows.set_limits(each, FlowLimits(is_ordered=True))
+    mine = a_timer(flows=(NamedFlow(key="a"), NamedFlow(key="b")), due_at=NOON)
+    other = a_timer(flows=(NamedFlow(key="b"),), due_at=NOON)
+    for flow, timer in ((a, mine), (b, other)):
+        world.flows.line_up(flow, row_of(timer))
+        world.flows.hold(flow, row_of(timer))
+    world.ledger.claim(mine, owner="another worker", lease_until=NOON + MINUTE, now=NOON)
+
+    put(world, mine)
+    run(world, NOON + SECOND)
+
+    assert not world.calls
+    assert world.flows.holders.keys() >= {a}

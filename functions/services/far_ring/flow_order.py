@@ -14,6 +14,7 @@ from functions.domain.instants import HOUR
 from functions.domain.jobs.claims import ABSENT_IS_OVER
 from functions.domain.jobs.job import Delivery, Job, Timer
 from functions.domain.jobs.job_id import job_id_of, parse_job_id
+from functions.domain.lifecycle import State
 from functions.domain.targets.flows import FlowId, OrderRow, place_in_order, place_in_room
 from functions.ports.clock import Clock
 from functions.ports.flows import FlowStore, StoredWaiting
@@ -67,8 +68,13 @@ class FlowOrders:
         return False
 
     def release(self, flow: FlowId, timer: Timer) -> None:
-        """It may not start, for another order: what waits here does not wait for that one. Raises what the store raises."""
-        self.flows.release(flow, row_of(timer).place)
+        """It may not start, for another order: what waits here does not wait for that one. Raises what the stores raise.
+
+        Another copy of its message may have begun the attempt with both: that one keeps its turn.
+        """
+        row = self.ledger.get(timer.job.key)
+        if row is None or row.state is not State.RUNNING:
+            self.flows.release(flow, row_of(timer).place)
 
     def next_waiting(self, flow: FlowId) -> StoredWaiting | None:
         """Who may leave the room: the first in the order where it waits there, or who was there before the flow had an order."""
