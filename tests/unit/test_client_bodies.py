@@ -75,7 +75,9 @@ CALLS: Mapping[str, tuple[Callable[[Client], Any], ...]] = {
         lambda client: client.dead_letters.count(LETTERS),
     ),
     "POST /v1/breakers:reset": (lambda client: client.reset_breaker("acme", "https://example.com"),),
-    "PUT /v1/flows/{key}": (lambda client: client.set_flow("stripe", rate="60/min", burst=10, concurrency=5),),
+    "PUT /v1/flows/{key}": (
+        lambda client: client.set_flow("stripe", rate="60/min", burst=10, concurrency=5, ordered=True),
+    ),
     "POST /v1/operations": (
         lambda client: client.operations.cancel(JOBS, dry_run=True),
         lambda client: client.operations.reschedule(JOBS, by=HOUR),

@@ -31,7 +31,7 @@ class FlowCalls(ABC):
         concurrency: int | None = None,
         ordered: bool | None = None,
     ) -> FlowLimits:
-        """Sets the limits of a flow, in place of those before: a rate such as `60/min`, a concurrency, or both.
+        """Sets the limits of a flow, in place of those before: a rate such as `60/min`, a concurrency, an order, or several of them.
 
         They apply to all jobs that name it, within a minute. Raises InvalidJob for values that cannot be sent.
         """
