@@ -174,7 +174,7 @@ def test_the_scheduler_notices_what_is_broken(
 ):
     monkeypatch.setattr(CappedTenants, "lambdas", broken(monkeypatch))
     with pytest.raises(AssertionError, match=r"calls at the same time, of [12]"):
-        run_state_machine_as_test(CappedTenants, settings=settings(SCHEDULER_SETTINGS, max_examples=200))
+        run_state_machine_as_test(CappedTenants, settings=settings(SCHEDULER_SETTINGS, max_examples=3_000))
 
 
 HISTORIES = [
