@@ -237,11 +237,13 @@ class TestChanges:
         advance(schedules, decided, before=state.link, version=7, alarm_at=state.alarm_at)
         schedules.note_skip(KEY, SkipReason.OVERLAP, fire_at=NOON - 3 * HOUR)
         schedules.note_aside(KEY, version=7, now=now)
+        assert schedules.keep_runs(KEY, (a_kept_run(NOON),), seen=state)
 
         read = schedules.state(KEY)
 
         assert read == replace(
             state,
+            kept_runs=(a_kept_run(NOON),),
             holder="the holder",
             holder_since=now,
             waiting="who waits",
