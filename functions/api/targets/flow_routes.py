@@ -69,6 +69,7 @@ def get_flow(services: FlowServices, request: Request, key: str) -> Response[str
     access=QUERY_OR_STAGE,
     query=FlowQuery,
     body=FlowLimitsBody,
+    refuses=(InvalidJob,),
     answers={200: "FlowLimits"},
     reads=5,
 )
