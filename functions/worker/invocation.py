@@ -11,13 +11,13 @@ from functions.domain.jobs.job import Delivery, Job, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.occurrence import fill_references
 from functions.domain.lifecycle import Event
-from functions.domain.targets.error_classes import NOT_CALLED, RUN_DEADLINE, SILENT
+from functions.domain.targets.error_classes import NOT_CALLED, SILENT
 from functions.domain.trace import attempt_trace
 from functions.domain.wheel import Ring
 from functions.ports.clock import Clock
 from functions.ports.payloads import PayloadStore
 from functions.ports.targets import Failed, Invocation, Outcome, Targets
-from functions.services.jobs.settler import Claim, Settler
+from functions.services.jobs.settler import TOOK_TOO_LONG, Claim, Settler
 from functions.worker.message import Returned
 from functions.worker.preconditions import Permission
 from functions.worker.start import Starts
@@ -56,7 +56,7 @@ class Invoker:
         job = timer.job
         started_at = self.clock.now()
         if timer.is_over_at(started_at):
-            return Failed("its run has taken as long as it may", RUN_DEADLINE, is_permanent=True), claim
+            return TOOK_TOO_LONG, claim
         if not timer.is_granted:
             return Failed(
                 "its target answered 202, and then sent no heartbeat in time", SILENT, is_permanent=True

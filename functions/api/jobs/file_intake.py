@@ -164,7 +164,7 @@ class _Turn:
             said = [{"line": line.number, "problem": line.problem, "job": _shown(line.text)} for line in refused]
             self.intake.files.refuse(self.file, first_line=self.progress.lines + 1, refused=said)
         now = self.intake.clock.now()
-        self.progress = self.progress.passing(length=length, lines=count, accepted=0, refused=len(refused), now=now)
+        self.progress = self.progress.passing(length=length, lines=count, refused=len(refused), now=now)
         self.intake.files.save(self.file, self.progress)
         return None
 

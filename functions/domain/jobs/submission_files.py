@@ -11,6 +11,7 @@ from typing import Any
 
 from functions.domain.errors import InvalidInput
 from functions.domain.instants import SECOND, from_ms, to_ms
+from functions.domain.key_lengths import TENANT
 
 SUBMISSIONS = "submissions/"
 """What is put below it is taken in: `submissions/TENANT/NAME.jsonl`."""
@@ -34,7 +35,7 @@ GIVE_UP_AFTER = timedelta(days=7)
 """After which lines that may not come in yet are refused, if no line before them came in since."""
 
 _KEY = re.compile(
-    rf"{SUBMISSIONS}(?P<tenant>[A-Za-z0-9._-]{{1,128}})/(?P<name>[A-Za-z0-9._/-]{{1,200}}\.jsonl)", re.ASCII
+    rf"{SUBMISSIONS}(?P<tenant>[A-Za-z0-9._-]{{1,{TENANT}}})/(?P<name>[A-Za-z0-9._/-]{{1,200}}\.jsonl)", re.ASCII
 )
 _SHORTEST_WAIT = 2 * SECOND
 _LONGEST_WAIT = timedelta(minutes=15)
@@ -137,13 +138,12 @@ class FileProgress:
         """Since when no line came in."""
         return now - from_ms(self.moved_at)
 
-    def passing(self, *, length: int, lines: int, accepted: int, refused: int, now: datetime) -> FileProgress:
+    def passing(self, *, length: int, lines: int, refused: int, now: datetime) -> FileProgress:
         """With a part behind it: each of its lines came in or is refused."""
         return replace(
             self,
             offset=self.offset + length,
             lines=self.lines + lines,
-            accepted=self.accepted + accepted,
             refused=self.refused + refused,
             waiting=(),
             moved_at=to_ms(now),

@@ -96,11 +96,7 @@ class FlowGate:
                     refusal = Waits(place, flow)
                 if refusal is not None:
                     taken.give_back()
-                    if (
-                        isinstance(refusal, Waits)
-                        and limits.is_ordered
-                        and timer.job.delivery is not Delivery.EXACTLY_ONCE
-                    ):
+                    if isinstance(refusal, Waits) and limits.is_ordered and not is_ordered:
                         return Later(self.clock.now() + SLOW)  # the room is for those that have an order
                     return refusal
         except Exception:

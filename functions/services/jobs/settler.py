@@ -29,6 +29,9 @@ from functions.services.far_ring.placer import Placer
 from functions.services.jobs.ends import Ends
 from functions.services.jobs.flow_gate import Waits
 
+TOOK_TOO_LONG = Failed("its run has taken as long as it may", RUN_DEADLINE, is_permanent=True)
+"""Of a run whose deadline has passed."""
+
 ENDS = {State.SUCCEEDED: Event.SUCCEED}
 """How a target that answered 202 may have ended its attempt before its worker noted that it is held."""
 
@@ -143,7 +146,7 @@ class Settler:
 
     def end_overdue(self, timer: Timer, row: LedgerRow | None, *, owner: str) -> bool:
         """Its run has taken as long as it may, whatever its target still does after its 202: it is a dead letter, if its row is as seen."""
-        return self.ends.bury(timer, Failed("its run has taken as long as it may", RUN_DEADLINE), row=row, owner=owner)
+        return self.ends.bury(timer, TOOK_TOO_LONG, row=row, owner=owner)
 
     def release(self, timer: Timer, claim: Claim) -> None:
         """Give the attempt back: without this it would wait for its lease, and count as a death."""
