@@ -9,7 +9,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import botocore.session
@@ -155,6 +156,28 @@ def functions(*, patience: int = 1) -> Any:
 def firehose(*, patience: int = 1) -> FirehoseClient:
     """A Firehose client. It asks once, and not for long: the jobs of an invocation are acknowledged behind it."""
     return _client("firehose", _config(attempts=1, seconds=1 * patience))
+
+
+class Late:
+    """A client that is made when it is first used.
+
+    Most environments never need those of S3, Lambda and Secrets Manager, whose models a cold start would read.
+    """
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    @cached_property
+    def _client(self) -> Any:
+        with _MAKING:
+            return self._make()
+
+
+_MAKING = Lock()
+"""A session makes one client at a time (https://docs.aws.amazon.com/boto3/latest/guide/session.html#multithreading-or-multiprocessing-with-sessions)."""
 
 
 def target(service: str, region: str, *, seconds: float) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functions.runtime import startup  # isort: skip
+
 import json
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -298,3 +300,6 @@ def _plain(problem: Mapping[str, Any]) -> dict[str, Any]:
     """A problem as the gateway takes it."""
     headers = {"Content-Type": CONTENT_TYPE}
     return {"statusCode": problem["status"], "headers": headers, "body": json.dumps(problem), "isBase64Encoded": False}
+
+
+startup.is_over()

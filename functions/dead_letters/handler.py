@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functions.runtime import startup  # isort: skip
+
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -36,3 +38,6 @@ def _keep(record: dict[str, Any]) -> bool:
     except Exception as error:  # noqa: BLE001  one message must not send the others of its batch back
         wiring.journal.event("not_buried", message_id=record["messageId"], error=fault_of(error))
         return False
+
+
+startup.is_over()

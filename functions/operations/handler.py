@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functions.runtime import startup  # isort: skip
+
 from datetime import timedelta
 from typing import Any
 
@@ -27,3 +29,6 @@ def handler(_: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     report = executor.carry_on(time_limit=time_left(context))
     deleter.carry_on(time_limit=0.5 * time_left(context))
     return {"worked": report.worked, "ended": report.ended, "jobs": report.jobs}
+
+
+startup.is_over()

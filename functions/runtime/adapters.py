@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from functions.adapters import clients
-from functions.adapters.clients import TRIES
+from functions.adapters.clients import TRIES, Late
 from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
 from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks
 from functions.adapters.dynamodb.dead_letters import DynamoDBDeadLetters
@@ -59,7 +59,7 @@ class Adapters:
         self.clock = clock or SystemClock()
 
     _sqs = cached_property(lambda adapters: clients.sqs(attempts=1, patience=adapters.settings.PATIENCE))
-    _s3 = cached_property(lambda adapters: clients.s3(patience=adapters.settings.PATIENCE))
+    _s3: Any = cached_property(lambda adapters: Late(lambda: clients.s3(patience=adapters.settings.PATIENCE)))
     _dynamodb = cached_property(lambda adapters: clients.dynamodb(adapters.clock, patience=adapters.settings.PATIENCE))
     _writer = cached_property(
         lambda adapters: clients.dynamodb(adapters.clock, attempts=1, patience=adapters.settings.PATIENCE)
@@ -163,7 +163,8 @@ class Adapters:
     @cached_property
     def waker(self) -> LambdaWaker:
         """Wakes whoever continues operations."""
-        return LambdaWaker(clients.functions(patience=self.settings.PATIENCE), self.setting("OPERATIONS_FUNCTION"))
+        client = Late(lambda: clients.functions(patience=self.settings.PATIENCE))
+        return LambdaWaker(client, self.setting("OPERATIONS_FUNCTION"))
 
     @cached_property
     def schedules(self) -> DynamoDBScheduleStore:
@@ -178,7 +179,7 @@ class Adapters:
     @cached_property
     def webhook_keys(self) -> SecretsManagerWebhookKeys:
         """The master keys of signatures, read when they are first asked for."""
-        client = clients.secrets_manager(patience=self.settings.PATIENCE)
+        client: Any = Late(lambda: clients.secrets_manager(patience=self.settings.PATIENCE))
         return SecretsManagerWebhookKeys(client, self.setting("WEBHOOK_SECRET"), clock=self.clock)
 
     @cached_property

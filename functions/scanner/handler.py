@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functions.runtime import startup  # isort: skip
+
 from dataclasses import asdict
 from typing import Any
 
@@ -43,3 +45,6 @@ def _rewind(to: str) -> dict[str, Any]:
     except InvalidInput as error:
         # For whoever asked: raised, it would be an error of the function, and its text would be hidden.
         return {"refused": str(error)}
+
+
+startup.is_over()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functions.runtime import startup  # isort: skip
+
 from datetime import timedelta
 from typing import Any
 
@@ -43,3 +45,6 @@ def handler(_: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         "waits_for_queues": report.waits_for_queues,
         "healed": healed.healed,
     }
+
+
+startup.is_over()

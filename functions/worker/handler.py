@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functions.runtime import startup  # isort: skip
+
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -39,3 +41,6 @@ def _message(record: dict[str, Any]) -> Message:
         ring=ring_of(record.get("messageAttributes", {})),
         seen_at=from_ms(int(record["attributes"]["ApproximateFirstReceiveTimestamp"])),
     )
+
+
+startup.is_over()

@@ -36,7 +36,7 @@ MAX_DEPTH = 100
 class StrictModel(BaseModel):
     """What a request brings: what is not a field is refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     def by_name(self, *names: str) -> dict[str, Any]:
         """The values of these fields, for what calls them the same."""
@@ -46,7 +46,7 @@ class StrictModel(BaseModel):
 class Rules(BaseModel):
     """What a stage allows, and the time of the request: the context that a body is validated in."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
     now: datetime
     allow_plain_http: bool
