@@ -21,7 +21,7 @@ from infra.burn_rates import FAST, SLOW
 from infra.metrics import BURYING, ENDED_BY_TARGETS, emitted
 from infra.package import Function
 from infra.ready_queues import ReadyQueues
-from infra.runbook import RUNBOOK
+from infra.runbook import RUNBOOK, place_of, section_link
 from infra.stage import Stage
 from infra.storage import StorageStack
 from infra.topics import Topics
@@ -29,17 +29,8 @@ from infra.widgets import graph, heading, line, of, of_each, of_values, query
 
 PERCENTILES = ("p50", "p95", "p99", "p99.9")
 
-RUNBOOK_TEXT = f"""**Runbook:** `{RUNBOOK}` of this release.
-
-| pages | section |
-|---|---|
-| Jobs are late | `#jobs-are-late` |
-| A promise is broken | `#a-promise-is-broken` |
-| Jobs fail for good | `#jobs-fail-for-good` |
-| A function fails | `#a-function-fails` |
-
-The description of each alarm ends with its section. `tickwheel status` says what is behind, and why.
-"""
+PAGES = ("Jobs are late", "A promise is broken", "Jobs fail for good", "A function fails")
+"""What pages; each is the title of its section of the runbook."""
 
 
 class Dashboard(Construct):
@@ -65,7 +56,7 @@ class Dashboard(Construct):
             "Dashboard",
             default_interval=cdk.Duration.hours(3),
             widgets=[
-                _on_top(alarms, topics=topics),
+                _on_top(self, alarms, topics=topics),
                 [heading("Are jobs late?")],
                 _first_signs(stage),
                 _lateness(functions, stage=stage),
@@ -96,13 +87,30 @@ class Dashboard(Construct):
         )
 
 
-def _on_top(alarms: Alarms, *, topics: Topics) -> list[cloudwatch.IWidget]:
+def _runbook_text(scope: Construct) -> str:
+    place = place_of(scope)
+    whole = f"`{place}` of this release" if place == RUNBOOK else f"[{place}]({place})"
+    rows = [f"| {page} | {section_link(scope, page, page.lower().replace(' ', '-'))} |" for page in PAGES]
+    lines = [
+        f"**Runbook:** {whole}.",
+        "",
+        "| pages | section |",
+        "|---|---|",
+        *rows,
+        "",
+        "The description of each alarm ends with its section. `tickwheel status` says what is behind, and why.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _on_top(scope: Construct, alarms: Alarms, *, topics: Topics) -> list[cloudwatch.IWidget]:
     def states(title: str, shown: Sequence[cloudwatch.IAlarm], *, width: int) -> cloudwatch.IWidget:
         return cloudwatch.AlarmStatusWidget(title=title, alarms=list(shown), width=width, height=8)
 
     # The local cloud has no composites: there, what they would combine pages for nobody, and is shown alone.
     return [
-        cloudwatch.TextWidget(markdown=RUNBOOK_TEXT, width=6, height=8),
+        cloudwatch.TextWidget(markdown=_runbook_text(scope), width=6, height=8),
         *([states("Pages", topics.paging, width=4)] if topics.paging else []),
         states("What they combine", alarms.parts_of_pages, width=8 if topics.paging else 12),
         states("Tickets", topics.ticketing, width=6),

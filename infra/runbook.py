@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
+from infra.stage_parts import InvalidStage
+
 RUNBOOK = "docs/runbook.md"
+
+CONTEXT = "runbook"
+"""The context value that says at which address people read it, such as that of a release in a company's own Git."""
+
+_ADDRESS = re.compile(r"https://[^\s#()]{1,200}")
 
 SUPPRESSOR_WAIT = cdk.Duration.minutes(3)
 """How long an alarm waits to see whether the one that explains it goes off, too."""
@@ -15,9 +24,26 @@ SUPPRESSOR_EXTENSION = cdk.Duration.minutes(5)
 """How long it stays silent after that one is over."""
 
 
-def described(meaning: str, *, section: str) -> str:
-    """Return the text of an alarm: a sentence, and the anchor of the section."""
-    return f"{meaning}. What to do: {RUNBOOK}#{section}"
+def place_of(scope: Construct) -> str:
+    """Where the runbook is: an address, or its path in the checkout. Raises InvalidStage for what is no address."""
+    address = scope.node.try_get_context(CONTEXT)
+    if address is None:
+        return RUNBOOK
+    if not isinstance(address, str) or not _ADDRESS.fullmatch(address):
+        raise InvalidStage(
+            f"the context value {CONTEXT} is {address!r}: use an address such as https://git.example.com/{RUNBOOK}"
+        )
+    return address
+
+
+def section_link(scope: Construct, title: str, section: str) -> str:
+    """A section of it in Markdown: a link where it has an address."""
+    place = place_of(scope)
+    return f"`#{section}`" if place == RUNBOOK else f"[{title}]({place}#{section})"
+
+
+def _described(scope: Construct, meaning: str, *, section: str) -> str:
+    return f"{meaning}. What to do: {place_of(scope)}#{section}"
 
 
 def alarm(
@@ -48,7 +74,7 @@ def alarm(
         evaluation_periods=periods,
         datapoints_to_alarm=breaching,
         treat_missing_data=missing,
-        alarm_description=described(meaning, section=section),
+        alarm_description=_described(scope, meaning, section=section),
     )
 
 
@@ -66,7 +92,7 @@ def composite(
         scope,
         construct_id,
         alarm_rule=rule,
-        alarm_description=described(meaning, section=section),
+        alarm_description=_described(scope, meaning, section=section),
         actions_suppressor=unless,
         actions_suppressor_wait_period=SUPPRESSOR_WAIT if unless else None,
         actions_suppressor_extension_period=SUPPRESSOR_EXTENSION if unless else None,

@@ -54,11 +54,13 @@ class Templates:
         ]
 
 
-def synthesise(stage: Stage) -> Templates:
-    """Synthesise as the CDK CLI does, with the context of cdk.json, but bundle nothing."""
-    context = json.loads((ROOT / "cdk.json").read_text())["context"] | {"aws:cdk:bundling-stacks": []}
+def synthesise(stage: Stage, **context: str) -> Templates:
+    """Synthesise as the CDK CLI does, with the context of cdk.json and this, but bundle nothing."""
+    kept = json.loads((ROOT / "cdk.json").read_text())["context"]
     with tempfile.TemporaryDirectory() as folder:
-        app = cdk.App(context=context, analytics_reporting=False, outdir=folder)
+        app = cdk.App(
+            context={**kept, **context, "aws:cdk:bundling-stacks": []}, analytics_reporting=False, outdir=folder
+        )
         tickwheel = Tickwheel(app, stage=stage)
         assembly = app.synth()
         return Templates(

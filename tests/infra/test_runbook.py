@@ -8,12 +8,13 @@ import pytest
 from functions.domain.events import EVENTS
 from functions.domain.metrics import DIMENSIONS, VALUES
 from infra.alarms import PATIENCE_S
+from infra.dashboard import PAGES
 from infra.metrics import EMITTED
 from infra.runbook import RUNBOOK
-from infra.stage import PRIORITIES
-from scripts.synthesis import ROOT, Templates
+from infra.stage import PRIORITIES, InvalidStage, Stage
+from scripts.synthesis import ROOT, Templates, synthesise
 from tests.command_line import parse_only
-from tests.infra.test_watching import events_in
+from tests.infra.test_watching import dashboard_of, events_in
 
 PAGE = (ROOT / RUNBOOK).read_text()
 TITLES = re.findall(r"^## (.+)$", PAGE, flags=re.MULTILINE)
@@ -41,6 +42,33 @@ def test_every_alarm_says_what_it_means_and_leads_to_a_section(templates: Templa
         assert len(meaning) > 20
         assert link
         assert section in anchors
+
+
+def test_a_runbook_with_an_address_is_linked_from_each_alarm_and_from_the_dashboard() -> None:
+    address = "https://git.example.com/tickwheel/docs/runbook.md"
+    templates = synthesise(Stage.named("dev"), runbook=address)
+
+    assert [
+        alarm for alarm in described(templates) if f". What to do: {address}#" not in alarm["AlarmDescription"]
+    ] == []
+    text = dashboard_of(templates)["widgets"][0]["properties"]["markdown"]
+    assert f"[Jobs are late]({address}#jobs-are-late)" in text
+    assert RUNBOOK not in text.replace(address, "")
+
+
+@pytest.mark.parametrize(
+    "address", ["docs/elsewhere.md", "http://example.com/runbook.md", "https://x/a b", "https://x/#y"]
+)
+def test_an_address_of_the_runbook_that_no_link_can_have_is_refused(address: str) -> None:
+    with pytest.raises(
+        InvalidStage, match=re.escape(f"the context value runbook is {address!r}: use an address such as")
+    ):
+        synthesise(Stage.named("dev"), runbook=address)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_the_dashboard_says_pages_is_a_section_of_the_runbook(page: str) -> None:
+    assert page in TITLES
 
 
 def test_every_section_belongs_to_an_alarm(dev: Templates) -> None:
