@@ -74,6 +74,7 @@ class Assumed:
     sweep_s: float = 0.3
     ledger_row: int = 300
     state_row: int = 600
+    tenant_row: int = 150
     definition_row: int = 1_500
     log_line_of_lambda: int = 300
     access_log_line: int = 450
