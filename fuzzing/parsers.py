@@ -199,7 +199,11 @@ BODIES = {
     tenant_requests.TenantsQuery: {"limit": "5", "after": "acme"},
     tenant_requests.UsageQuery: {"from": "2027-03-01", "until": "2027-03-02"},
     tenant_requests.DeletionQuery: {"confirm": "acme", "ledger": "ttl"},
-    tenant_requests.TenantBody: {"plan": "small", "limits": {"weight": 2, "execution_rate": 10}, "principals": ["*"]},
+    tenant_requests.TenantBody: {
+        "plan": "small",
+        "limits": {"weight": 2, "execution_rate": 10, "spread": "PT4M"},
+        "principals": ["*"],
+    },
     tenant_requests.TenantPatchBody: {"limits": {"weight": None}, "version": 3, "note": "why"},
     tenant_requests.TurnBody: {"note": "why", "version": 3},
     schedule_requests.PauseBody: {"note": "why"},

@@ -137,7 +137,9 @@ READ = {
 }
 
 def schedule_text(schedule):
-    return json.dumps(domain("schedules.record", "schedule_record").encode_schedule(schedule))
+    record = domain("schedules.record", "schedule_record")
+    # The release before had one way of writing.
+    return json.dumps(getattr(record, "encode_stored", record.encode_schedule)(schedule))
 
 WRITE = {
     "timer": lambda timer: domain("far_ring.timer_record", "envelope").encode_timer(timer),

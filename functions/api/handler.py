@@ -133,7 +133,11 @@ SERVICES: tuple[tuple[Routes, Any], ...] = (
         schedule_routes,
         wiring.build(
             ScheduleServices,
-            manager=wiring.build(ScheduleManager, limits=lambda tenant: wiring.plans.of(tenant).load_limits),
+            manager=wiring.build(
+                ScheduleManager,
+                limits=lambda tenant: wiring.plans.of(tenant).load_limits,
+                default_spread=lambda tenant: wiring.plans.of(tenant).default_spread,
+            ),
             rules=_rules,
         ),
     ),

@@ -206,6 +206,20 @@ def test_another_tenant_s_limit_is_its_own(stage: Stage):
     assert stage.submit(delay=3_600, priority="critical")["state"] == "scheduled"
 
 
+def test_a_default_spread_is_taken_by_schedules_of_its_tenant_alone(stage: Stage):
+    change(stage, {"limits": {"spread": 600}})
+
+    _, ours = stage.call("PUT", "/v1/schedules/nightly", DAILY, query=MINE)
+    _, theirs = stage.call("PUT", "/v1/schedules/nightly", DAILY, query={"tenant": "globex"})
+
+    assert ours["default_spread"] == {"spread": "PT10M", "from": "tenant"}
+    assert "default_spread" not in theirs
+    limits = {tenant: stage.call("GET", f"/v1/tenants/{tenant}")[1]["limits"] for tenant in ("acme", "globex")}
+    assert (limits["acme"]["spread"], limits["globex"]["spread"]) == ("PT10M", "PT0S")
+    # As it is stored: what another process reads fires at the same time.
+    assert stage.call("GET", "/v1/schedules/nightly", query=MINE)[1] == ours
+
+
 def test_every_change_is_a_line_of_the_log(stage: Stage, caplog: pytest.LogCaptureFixture):
     stage.call("PUT", "/v1/tenants/acme", {"plan": "small"}, caller="arn:aws:iam::123456789012:user/ann")
 

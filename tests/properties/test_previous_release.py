@@ -19,7 +19,8 @@ from functions.domain.far_ring.cursor import Cursors, encode_cursors
 from functions.domain.far_ring.timer_record import encode_alarm, encode_envelope, encode_timer
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.retry import Jitter
-from functions.domain.schedules.record import encode_schedule
+from functions.domain.schedules.record import encode_stored
+from functions.domain.schedules.spread import SpreadFrom
 from functions.domain.targets.flows import FlowScope
 from functions.domain.tenants.plan import encode_tenant
 from scripts.synthesis import ROOT
@@ -69,7 +70,15 @@ NEWS = {
     "schedule_state row": {"asides", "aside_at", "share", "kept_runs"},
     "conditions": {"marked_since", "unseen_since"},
     "cursors": {"unhandled"},
-    "definition": {"callbacks", "flows", "is_ordered", "run_deadline", "success_history", "failure_history"},
+    "definition": {
+        "callbacks",
+        "flows",
+        "is_ordered",
+        "run_deadline",
+        "spread_from",
+        "success_history",
+        "failure_history",
+    },
     "shards row": {"unhandled"},
 }
 """Fields, by kinds, that the release before does not know, and leaves out; empty again with each release."""
@@ -80,7 +89,7 @@ NEW_KINDS = {"pulse row", "schedule sum row"}
 NEW_FORMS = {("cursors", "written closely")}
 """What it refuses to read: written only where it could have recorded nothing itself (docs/upgrading.md)."""
 
-NEW_ENUMS = {FlowScope, Jitter}
+NEW_ENUMS = {FlowScope, Jitter, SpreadFrom}
 """Values of fields that it does not know."""
 
 NEW_OPTIONS = {
@@ -153,7 +162,7 @@ def test_cursors_mean_the_same_to_both(before: Release, this_release: Release, f
 def test_a_definition_of_a_schedule_means_the_same_to_both(
     before: Release, this_release: Release, schedule: Any
 ) -> None:
-    agree(before, this_release, "definition", json.dumps(encode_schedule(schedule)))
+    agree(before, this_release, "definition", json.dumps(encode_stored(schedule)))
 
 
 def test_a_tenant_means_the_same_to_both(before: Release, this_release: Release) -> None:

@@ -264,6 +264,16 @@ def test_every_kind_of_rule_is_shown_in_words(rule: dict[str, Any], said: str) -
     assert said in result.stdout
 
 
+def test_a_default_spread_is_shown_with_where_it_comes_from() -> None:
+    answer = schedule_json(default_spread={"spread": "PT4M", "from": "plan"})
+    with ApiServer(Answer(200, answer)) as server:
+        result = run("schedule", "show", "nightly", *ACME, server=server)
+
+    assert result.exit_code == 0, result.output
+    assert "default spread" in result.stdout
+    assert "4m 00s, from its plan" in result.stdout
+
+
 def test_lists_are_one_json_object_for_scripts() -> None:
     pages = [
         Answer(200, {"schedules": [schedule_json(id="a")], "next": "a"}),

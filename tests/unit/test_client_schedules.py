@@ -13,7 +13,7 @@ from tests.api_server import LOST, Answer, ApiServer, Request
 from tickwheel.client import Client
 from tickwheel.client.backoff import Backoff
 from tickwheel.client.fires import FireCount, Run
-from tickwheel.client.schedules import NewSchedule, NotStored, Put, Stored
+from tickwheel.client.schedules import DefaultSpread, NewSchedule, NotStored, Put, Stored
 from tickwheel.errors import ApiProblem, InvalidSchedule, Unreachable
 
 DOWN = Answer(503, {"message": "Service Unavailable"})
@@ -115,6 +115,18 @@ def test_all_that_learns_of_a_schedule_is_read() -> None:
         ),
     )
     assert schedule.body == answer
+
+
+def test_a_spread_of_none_is_sent_and_a_default_that_was_taken_is_read() -> None:
+    answer = schedule_json(default_spread={"spread": "PT4M", "from": "tenant"})
+    with ApiServer(Answer(200, answer)) as server, a_client(server) as client:
+        schedule = client.schedules.put(a_schedule(spread=timedelta(0)))
+
+    assert server.requests[0].json["spread"] == 0
+    assert schedule.default_spread == DefaultSpread(spread=timedelta(minutes=4), source="tenant")
+    # What was taken is no part of the definition: put elsewhere, it takes the default there.
+    assert "default_spread" not in schedule.definition
+    assert NewSchedule.from_json({**answer, "status": "active"}).spread is None
 
 
 def test_a_patch_sends_null_for_what_is_removed() -> None:

@@ -13,7 +13,7 @@ from tickwheel.errors import ApiProblem, InvalidRequest, Unreachable
 
 ROLE = "arn:aws:iam::123456789012:role/billing"
 FEW = {"weight": 1, "subshards": 1, "read_rate": 100, "max_schedules": 10_000, "max_fires_per_minute": 600}
-UNLIMITED: dict[str, Any] = {**dict.fromkeys(LIMITS, "unlimited"), **FEW, "top_priority": "critical"}
+UNLIMITED: dict[str, Any] = {**dict.fromkeys(LIMITS, "unlimited"), **FEW, "top_priority": "critical", "spread": "PT0S"}
 STAGE = {
     "status": "paused",
     "note": "why",

@@ -25,6 +25,7 @@ from functions.domain.schedules.schedule import (
     Window,
     WindowMode,
 )
+from functions.domain.schedules.spread import SpreadFrom
 from functions.domain.targets.flows import FlowLimits, FlowScope, NamedFlow, Rate
 from functions.domain.targets.options import USUAL, Method, TargetOptions
 from testkit.builders import NOON, a_schedule, a_template, a_window, every
@@ -70,6 +71,7 @@ EVERYTHING = Schedule(
         roll=Roll.AFTER,
     ),
     spread=timedelta(minutes=15),
+    spread_from=SpreadFrom.PLAN,
     jitter=timedelta(seconds=1, milliseconds=500),
     start=NOON + MILLISECOND,
     end=NOON + timedelta(days=400),
@@ -96,7 +98,7 @@ def test_what_is_written_for_other_defaults_leaves_out_what_equals_those():
 
 
 def test_a_schedule_with_everything_is_written_as_people_write_it():
-    assert encode_schedule(EVERYTHING) == {
+    assert encode_stored(EVERYTHING) == {
         "every": {"interval": "P1DT2H0.005S", "phase": "PT3M"},
         "timezone": "Europe/Berlin",
         "gap": "skip",
@@ -113,6 +115,7 @@ def test_a_schedule_with_everything_is_written_as_people_write_it():
             "roll": "after",
         },
         "spread": "PT15M",
+        "spread_from": "plan",
         "jitter": "PT1.5S",
         "start": "2027-03-01T12:00:00.001Z",
         "end": "2028-04-04T12:00:00.000Z",
@@ -419,7 +422,7 @@ def test_every_schedule_is_read_as_it_was_written(
 
 
 def round_trip(schedule: Schedule) -> Schedule:
-    text = json.dumps(encode_schedule(schedule))
+    text = json.dumps(encode_stored(schedule))
     return decode_schedule(text, tenant=schedule.tenant, schedule_id=schedule.schedule_id)
 
 

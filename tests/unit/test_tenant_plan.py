@@ -22,7 +22,7 @@ from testkit.builders import NOON
 
 FULL = Tenant(
     plan="gold",
-    limits={"weight": 2.5, "execution_rate": UNLIMITED, "top_priority": "normal"},
+    limits={"weight": 2.5, "execution_rate": UNLIMITED, "top_priority": "normal", "spread": "PT4M"},
     principals=("arn:aws:iam::*:role/acme-*",),
     status=TenantStatus.PAUSED,
     status_since=NOON,
@@ -82,6 +82,7 @@ def test_limits_are_read_as_they_are_reported():
     assert tuple(limits) == LIMIT_NAMES
     assert limits["max_pending"] == limits["execution_rate"] == UNLIMITED
     assert (limits["weight"], limits["submission_rate"], limits["submission_burst"]) == (3, 2.5, 25)
+    assert limits["spread"] == "PT0S"
     assert (plan.top_priority, limits["top_priority"]) == (Priority.CRITICAL, "critical")
 
 

@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 
 from functions.api.http.problem_table import TABLE
+from functions.domain.instants import format_duration
+from functions.domain.schedules.spread import MAX_DEFAULT_SPREAD
 from functions.domain.tenants.access import caller_by_arn, may_act
 from functions.domain.tenants.changes import EFFECTIVE_AFTER, TRANSITIONS
 from functions.domain.tenants.plan import (
     BURST_SECONDS,
     LIMITS,
+    SPREAD,
     TOP_PRIORITY,
     TenantPlan,
     TenantStatus,
@@ -63,7 +66,8 @@ def test_every_limit_is_there_with_its_range_and_what_is_built_in():
     shown["submission_burst"] = (*shown["submission_burst"][:2], "ten seconds of its rate")
 
     assert BURST_SECONDS == 10
-    assert rows == {**shown, TOP_PRIORITY: ("low", "critical", "critical")}
+    longest = format_duration(MAX_DEFAULT_SPREAD)
+    assert rows == {**shown, TOP_PRIORITY: ("low", "critical", "critical"), SPREAD: ("PT0S", longest, built_in[SPREAD])}
 
 
 def test_which_limits_may_be_none_is_as_it_is_said():
@@ -71,6 +75,7 @@ def test_which_limits_may_be_none_is_as_it_is_said():
 
     assert set(re.findall(r"`(\w+)`", said)) == {
         TOP_PRIORITY,
+        SPREAD,
         *(name for name, limit in LIMITS.items() if not limit.may_be_unlimited),
     }
 
@@ -98,10 +103,11 @@ def test_every_code_that_is_named_is_one_of_a_problem():
 
 
 def test_the_plans_of_the_example_are_plans():
-    (example,) = re.findall(r"`plans=(\{.*?\}\})`", PAGE)
-    plans: dict[str, dict[str, Any]] = eval(example)
+    examples: list[dict[str, dict[str, Any]]] = [eval(plans) for plans in re.findall(r"`plans=(\{.*?\}\})`", PAGE)]
 
-    assert [read_limits(limits) for limits in plans.values()]
+    assert len(examples) == 2
+    for plans in examples:
+        assert [read_limits(limits) for limits in plans.values()]
 
 
 def test_the_tokens_of_the_example_are_taken_by_a_stage():

@@ -61,6 +61,7 @@ STANDING = frozenset(
         "misfires",
         "skips",
         "last_skip",
+        "default_spread",
         "failures_in_a_row",
         "runs",
         "last_successes",
@@ -215,12 +216,21 @@ def _skip_of(body: Mapping[str, Any]) -> tuple[str, datetime]:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DefaultSpread(Answer):
+    """A spread that a schedule took because it says none. source: whose default it was: `tenant`, `plan` or `stage`."""
+
+    spread: Annotated[timedelta, Wire(read=parse_duration)]
+    source: Annotated[str, Wire("from")]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Schedule(Answer):
     """A schedule: its definition and its state.
 
     `definition` is the JSON that NewSchedule.from_json reads, with a tenant and an id. `fires` became runs, `misfires`
     were late, `skips` counts those that became no run, by reason. `runs` are the last ones, newest first; a list of
-    schedules comes without them, and so without `last_outcome`. `last_successes` and `last_failures` are the runs that
+    schedules comes without them, and so without `last_outcome`. `default_spread` is the spread in effect where the
+    definition has none and took a default. `last_successes` and `last_failures` are the runs that
     `success_history` and `failure_history` keep, newest first.
     """
 
@@ -243,6 +253,7 @@ class Schedule(Answer):
     runs: tuple[Run, ...] = ()
     last_successes: tuple[Run, ...] = ()
     last_failures: tuple[Run, ...] = ()
+    default_spread: DefaultSpread | None = None
     body: Annotated[Mapping[str, Any], Wire("")]
     """The JSON of the scheduler's response."""
 

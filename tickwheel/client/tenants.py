@@ -12,7 +12,7 @@ Unlimited = Literal["unlimited"]
 LIMITS = (
     *("weight", "submission_rate", "submission_burst", "max_pending", "execution_rate", "max_concurrency", "subshards"),
     *("read_rate", "max_schedules", "max_fires_per_minute"),
-    "top_priority",
+    *("top_priority", "spread"),
 )
 """The names of all limits."""
 
@@ -74,9 +74,9 @@ class Cap(Answer):
 class Tenant(StageStatus):
     """A tenant with its status and limits.
 
-    limits: in effect, by their names: numbers, rates a second, "unlimited", and the name of a priority. own_limits: which
-    of them are not its plan's. principals: patterns of the ARNs that may act for it. deletion: while it is being deleted. schedules:
-    what they come to, where one tenant was asked for.
+    limits: in effect, by their names: numbers, rates a second, "unlimited", the name of a priority, and as an ISO 8601 duration
+    the `spread` of schedules that say none. own_limits: which of them are not its plan's. principals: patterns of the ARNs that
+    may act for it. deletion: while it is being deleted. schedules: what they come to, where one tenant was asked for.
     """
 
     tenant: str

@@ -98,7 +98,9 @@ class MoveOptions(OptionSet):
         str | None, typer.Option(help="What to do with fires outside the windows: skip, defer, or scale (poisson).")
     ] = None
     calendar: CalendarOptions
-    spread: Annotated[timedelta | None, duration("Upper bound of a constant delay.")] = None
+    spread: Annotated[
+        timedelta | None, duration("Upper bound of a constant delay; 0: none. Default: that of the tenant.")
+    ] = None
     jitter: Annotated[timedelta | None, duration("Upper bound of a random delay for each fire.")] = None
     start: Annotated[datetime | None, instant("No fire before this time.")] = None
     end: Annotated[datetime | None, instant("No fire at or after this time.")] = None

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +12,7 @@ from tickwheel.client.fields import without_none
 from tickwheel.client.tenants import Tenant
 from tickwheel.commands.api import Api, fields_of
 from tickwheel.commands.option_sets import OptionSet
-from tickwheel.commands.options import option_of
+from tickwheel.commands.options import duration, option_of
 from tickwheel.commands.registry import commands
 from tickwheel.commands.terminal import usage
 from tickwheel.errors import InvalidRequest
@@ -94,6 +95,9 @@ class LimitOptions(OptionSet):
         Amount | None, _count("Approximate highest number of fires per minute of all schedules, or unlimited.")
     ] = None
     top_priority: Annotated[str | None, typer.Option(help="Highest priority of jobs.")] = None
+    spread: Annotated[
+        timedelta | None, duration("Spread of new schedules that have none, at most an hour. 0: none.")
+    ] = None
 
     def as_json(self) -> dict[str, Any]:
         """Those that are said, as the API takes them."""

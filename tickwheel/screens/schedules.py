@@ -10,6 +10,7 @@ from rich.table import Table
 from tickwheel.client.fires import Difference, Fire, Run
 from tickwheel.client.instants import format_instant
 from tickwheel.client.schedules import RULES, Schedule
+from tickwheel.screens.status import duration
 from tickwheel.screens.tables import fields_table, folded, plain_table, right
 
 _SECONDS = "%Y-%m-%d %H:%M:%S"
@@ -38,6 +39,7 @@ def standing_table(schedule: Schedule) -> Table:
     rule = {"rule": rule_text(schedule.definition)}
     rest = {name: value for name, value in schedule.definition.items() if name not in (*RULES, "timezone")}
     rest |= {"job": _without_secrets(rest["job"])} if "job" in rest else {}
+    taken = schedule.default_spread
     rows = {
         "id": schedule.id,
         "tenant": schedule.tenant,
@@ -46,6 +48,7 @@ def standing_table(schedule: Schedule) -> Table:
         "version": schedule.version,
         **rule,
         **rest,
+        "default spread": taken and f"{duration(taken.spread)}, from its {taken.source}",
         "changed at": format_instant(schedule.changed_at),
         "next fire": schedule.next_fire and format_instant(schedule.next_fire),
         "last fire": schedule.last_fire and format_instant(schedule.last_fire),

@@ -12,7 +12,7 @@ from functions.api.http import shapes
 from functions.api.http.answers import without_empty
 from functions.api.schedules import backfill, standing
 from functions.api.schedules.requests import MOST_SCHEDULES
-from functions.domain.instants import format_instant, to_the_millisecond
+from functions.domain.instants import format_duration, format_instant, to_the_millisecond
 from functions.domain.jobs.claims import ABSENT_IS_OVER
 from functions.domain.jobs.job import Delivery
 from functions.domain.lifecycle import UNTRACKED, State
@@ -21,6 +21,7 @@ from functions.domain.schedules.defaults import REQUESTED
 from functions.domain.schedules.kept_runs import KeptRun
 from functions.domain.schedules.preview import Page, Preview
 from functions.domain.schedules.record import POINTER, encode_schedule
+from functions.domain.schedules.spread import SpreadFrom
 from functions.domain.schedules.state import SkipReason, Status
 
 Reason = Annotated[str, shapes.one_of(SkipReason)]
@@ -51,6 +52,16 @@ class Run(TypedDict):
     settled_at: NotRequired[shapes.Instant]
 
 
+DefaultSpread = TypedDict(
+    "DefaultSpread",
+    {
+        "spread": shapes.Duration,
+        "from": Annotated[str, shapes.one_of(each for each in SpreadFrom if each is not SpreadFrom.SCHEDULE)],
+    },
+)
+DefaultSpread.__doc__ = "A spread that is a default: of the tenant itself, of its plan, or of the stage."
+
+
 class Standing(TypedDict):
     """The state of a schedule."""
 
@@ -73,6 +84,8 @@ class Standing(TypedDict):
     skips: dict[Reason, shapes.Count]
     """The number of fires that did not become runs, by reason."""
     last_skip: NotRequired[LastSkip]
+    default_spread: NotRequired[DefaultSpread]
+    """The spread in effect, if the definition has none and took a default."""
     failures_in_a_row: shapes.Count
     """Counted if `pause_after_failures` is set."""
     runs: list[Run]
@@ -212,6 +225,9 @@ def schedule_body(found: standing.Standing, *, now: datetime, stored_payload: st
     if state.last_skip:
         reason, at = state.last_skip
         standing_body["last_skip"] = {"reason": reason.value, "at": format_instant(at)}
+    if schedule.spread_from is not None and not schedule.says_spread:
+        taken: DefaultSpread = {"spread": format_duration(schedule.spread), "from": schedule.spread_from.value}
+        standing_body["default_spread"] = taken
     for name, has_succeeded in (("last_successes", True), ("last_failures", False)):
         ended = [_kept_body(run) for run in reversed(found.kept_runs) if run.has_succeeded is has_succeeded]
         if ended:

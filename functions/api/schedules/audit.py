@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from functions.domain.audit import Action, ActionName
+from functions.domain.instants import format_duration
 from functions.domain.schedules.defaults import REQUESTED
 from functions.domain.schedules.record import POINTER, encode_schedule
 from functions.domain.schedules.state import ScheduleState, Status
@@ -40,4 +41,7 @@ def described(stored: StoredSchedule | None, state: ScheduleState | None) -> dic
     job["target"] = destination_of(stored.schedule.job.target)
     if headers := job.get("http", {}).get("headers"):
         job["http"] = {**job["http"], "headers": sorted(headers)}
+    if stored.schedule.spread_from is not None and not stored.schedule.says_spread:
+        taken = {"spread": format_duration(stored.schedule.spread), "from": stored.schedule.spread_from.value}
+        standing["default_spread"] = taken
     return {**standing, **definition, "job": job}

@@ -32,6 +32,7 @@ from functions.domain.schedules.defaults import REQUESTED
 from functions.domain.schedules.record import POINTER
 from functions.domain.schedules.rrules import parse_rrule
 from functions.domain.schedules.rules import At, CronRule, Every, Fold, Gap, Poisson, RecurrenceRule, Rule
+from functions.domain.schedules.spread import SpreadFrom
 from functions.domain.schedules.zones import zone_of
 
 RULES = ("at", "cron", "every", "rrule", "poisson")
@@ -238,9 +239,12 @@ class ScheduleBody(
     ] = None
     calendar: CalendarBody | None = None
     spread: Annotated[
-        Duration,
-        Field(description="The upper bound of a constant delay, which is derived from a hash of the schedule's name."),
-    ] = timedelta(0)
+        Duration | None,
+        Field(
+            description="The upper bound of a constant delay, which is derived from a hash of the schedule's name. 0: none. Default: "
+            "that of the tenant."
+        ),
+    ] = None
     jitter: Annotated[
         Duration, Field(description="The upper bound of a random delay, which is different for each fire.")
     ] = timedelta(0)
@@ -285,7 +289,8 @@ class ScheduleBody(
 
     def schedule(self, tenant: str, schedule_id: str, *, kept: Payload | None = None) -> domain.Schedule:
         """The schedule of the domain. kept: see TemplateBody. Raises InvalidSchedule where fields contradict."""
-        translated = (*RULES, "windows", "calendar", "job")
+        translated = (*RULES, "windows", "calendar", "spread", "job")
+        says_none = self.spread is not None and not self.spread
         return domain.Schedule(
             tenant=tenant,
             schedule_id=schedule_id,
@@ -293,6 +298,8 @@ class ScheduleBody(
             job=self.job.template(kept),
             windows=tuple(window.window() for window in self.windows),
             calendar=self.calendar and self.calendar.calendar(),
+            spread=self.spread or timedelta(0),
+            spread_from=SpreadFrom.SCHEDULE if says_none else None,
             **self.by_name(*(name for name in ScheduleBody.model_fields if name not in translated)),
         )
 

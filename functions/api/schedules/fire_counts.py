@@ -20,9 +20,10 @@ from functions.api.schedules.bodies import read_schedule
 from functions.api.schedules.requests import MOST_SCHEDULES, After
 from functions.domain.errors import InvalidInput, InvalidSchedule, TooCostly
 from functions.domain.instants import MILLISECOND, from_seconds, to_seconds
+from functions.domain.schedules.default_spread import takes_spread, with_default_spread
 from functions.domain.schedules.firing import fires
-from functions.domain.schedules.rules import At, Poisson
 from functions.domain.schedules.schedule import Schedule
+from functions.domain.schedules.spread import DefaultSpread
 from functions.domain.schedules.step_budget import STEPS_OF_A_REQUEST, Budget
 from functions.domain.schedules.validation import check_consistency, check_new
 
@@ -41,7 +42,7 @@ _DIGITS = len(str(MOST_SCHEDULES))
 class FireCountsBody(StrictModel, json_schema_extra={"examples": [{"tenant": "acme", "hours": 24}]}):
     """The schedules whose fires are counted, either those of a tenant or the given definitions, and the time range.
 
-    spread: assumed for schedules without a spread of their own, if their rule supports one.
+    spread: assumed for schedules without a spread of their own, if their rule supports one, in place of a default that they took.
     """
 
     tenant: Annotated[Tenant | None, Field(description="The tenant whose schedules are counted, in pages of 100.")] = (
@@ -75,13 +76,22 @@ class FireCountsBody(StrictModel, json_schema_extra={"examples": [{"tenant": "ac
         return value
 
 
-def count_given(body: FireCountsBody, rules: Rules, *, start: datetime) -> FireCounts:
-    """The fires of the definitions of a body. Raises InvalidSchedule for an `after` that no answer had."""
+def count_given(
+    body: FireCountsBody,
+    rules: Rules,
+    *,
+    start: datetime,
+    default_spread: Callable[[str], DefaultSpread | None] = lambda _: None,
+) -> FireCounts:
+    """The fires of the definitions of a body. Raises InvalidSchedule for an `after` that no answer had.
+
+    default_spread: of a tenant, which a new schedule of it takes.
+    """
     given = body.schedules or ()
     first = int(body.after) if body.after.isdecimal() and len(body.after) <= _DIGITS else -1
     if body.after and not 0 < first < len(given):
         raise InvalidSchedule("is no `next` of an answer about these definitions", field="after", value=body.after)
-    asked = [(definition, partial(_read, definition, rules)) for definition in given[max(first, 0) :]]
+    asked = [(definition, partial(_read, definition, rules, default_spread)) for definition in given[max(first, 0) :]]
     results = _counted(asked, body, start)
     end = max(first, 0) + len(results)
     return fire_counts_body(results, start=start, after=str(end) if end < len(given) else None)
@@ -118,8 +128,9 @@ def minutes_of(schedule: Schedule, *, start: datetime, hours: int, budget: Budge
 
 def spread_out(schedule: Schedule, spread: timedelta | None) -> Schedule:
     """The schedule as if it had a spread, where it has none of its own and one has a meaning."""
-    is_fixed = isinstance(schedule.rule, At | Poisson) or schedule.is_end_to_start
-    return schedule if spread is None or schedule.spread or is_fixed else replace(schedule, spread=spread)
+    if spread is None or schedule.says_spread or not takes_spread(schedule):
+        return schedule
+    return replace(schedule, spread=spread, spread_from=None)
 
 
 def start_of(instant: datetime) -> datetime:
@@ -154,7 +165,9 @@ def _counted(
     return results
 
 
-def _read(given: dict[str, Any], rules: Rules, budget: Budget) -> Schedule:
+def _read(
+    given: dict[str, Any], rules: Rules, default_spread: Callable[[str], DefaultSpread | None], budget: Budget
+) -> Schedule:
     definition = {name: value for name, value in given.items() if name not in ("tenant", "id")}
     try:
         name = _Name.model_validate(given)
@@ -163,7 +176,7 @@ def _read(given: dict[str, Any], rules: Rules, budget: Budget) -> Schedule:
     schedule = read_schedule(definition, rules).schedule(name.tenant, name.id)
     check_new(schedule, before=None)
     check_consistency(schedule, budget=budget)
-    return schedule
+    return with_default_spread(schedule, default_spread(name.tenant), budget=budget)
 
 
 class _Name(BaseModel):

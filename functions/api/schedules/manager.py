@@ -24,12 +24,14 @@ from functions.domain.jobs.occurrence import identity_of
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.schedules.change_condition import ALWAYS, ChangeCondition
 from functions.domain.schedules.changes import activated, stopped, with_a_fire, with_counted_rule
+from functions.domain.schedules.default_spread import with_default_spread
 from functions.domain.schedules.fire_rates import begins_anew, share_of
 from functions.domain.schedules.firing import check_fires
 from functions.domain.schedules.kept_runs import trimmed
 from functions.domain.schedules.load import NO_LIMITS, LoadLimits
 from functions.domain.schedules.preview import Page, Preview, PreviewPosition, preview
 from functions.domain.schedules.schedule import Schedule
+from functions.domain.schedules.spread import DefaultSpread
 from functions.domain.schedules.state import ScheduleState, Status
 from functions.domain.schedules.step_budget import STEPS_OF_A_REQUEST, Budget
 from functions.domain.schedules.validation import check_new
@@ -49,7 +51,7 @@ class ScheduleManager:
     """The verbs of schedules. asked: takes in fires that are asked for. caller: who asks, for the audit trail.
 
     limits: of what the schedules of a tenant come to. Whatever makes them more, or lets them fire more often, raises
-    SchedulesExceeded and FiresExceeded beyond those. gate: of what makes work, also by beginning to fire, or beginning anew.
+    SchedulesExceeded and FiresExceeded beyond those. default_spread: of a tenant. gate: of what makes work, also by beginning to fire, or beginning anew.
     """
 
     wheel: Wheel
@@ -64,6 +66,7 @@ class ScheduleManager:
     gate: Gate
     audit: AuditTrail
     limits: Callable[[str], LoadLimits] = lambda _: NO_LIMITS
+    default_spread: Callable[[str], DefaultSpread | None] = lambda _: None
 
     def put(
         self, schedule: Schedule, *, condition: ChangeCondition = ALWAYS, caller: str = ""
@@ -78,9 +81,10 @@ class ScheduleManager:
         def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
             nonlocal created
             created = stored is None
-            if stored is not None and stored.schedule == schedule:
+            wanted = self._spread(schedule, stored)
+            if stored is not None and stored.schedule == wanted:
                 return None
-            return self._put_in_place(schedule, stored, state, now)
+            return self._put_in_place(wanted, stored, state, now)
 
         schedule = self._with_stored_payload(schedule)
         asked = Asked(action=ActionName.SCHEDULE_PUT, caller=caller, condition=condition, is_whole=True)
@@ -94,23 +98,31 @@ class ScheduleManager:
         schedule_id: str,
         edit: Callable[[Schedule], Schedule],
         *,
+        takes_default: bool = False,
         condition: ChangeCondition = ALWAYS,
         caller: str = "",
     ) -> standing.Standing:
-        """Change what `edit` changes of the definition as it stands. Raises ScheduleNotFound, and as `put`."""
+        """Change what `edit` changes of the definition as it stands. Raises ScheduleNotFound, and as `put`.
+
+        takes_default: where it says no spread, it takes the default of now.
+        """
 
         def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
             stored, state = standing.existing(stored, state, tenant, schedule_id)
-            edited = self._with_stored_payload(edit(stored.schedule))
+            edited = self._spread(edit(stored.schedule), stored, is_asked_for=takes_default)
+            edited = self._with_stored_payload(edited)
             return None if edited == stored.schedule else self._put_in_place(edited, stored, state, now)
 
         asked = Asked(action=ActionName.SCHEDULE_PATCH, caller=caller, condition=condition)
         return self._revived(*self._apply(asked, f"{tenant}#{schedule_id}", rule, catches_up=True))
 
-    def compare(self, schedule: Schedule, *, count: int, condition: ChangeCondition = ALWAYS) -> standing.Difference:
+    def compare(
+        self, schedule: Schedule, *, count: int, takes_default: bool = False, condition: ChangeCondition = ALWAYS
+    ) -> standing.Difference:
         """What putting a schedule would change about its next fires, those of a paused one once it is resumed."""
         now = self.clock.now()
         stored, state = self.schedules.get(schedule.uid)
+        schedule = self._spread(schedule, stored, is_asked_for=takes_default)
         condition.check(schedule.tenant, schedule.schedule_id, stored.version if stored else None)
         schedule = with_counted_rule(schedule, stored.schedule if stored else None)
         check_new(schedule, before=stored.schedule if stored else None)
@@ -346,6 +358,11 @@ class ScheduleManager:
         else:
             after = activated(schedule, before=before, state=state, now=now)
         return self._counted(schedule, with_a_fire(schedule, after), stored=stored, state=state)
+
+    def _spread(self, schedule: Schedule, stored: StoredSchedule | None, *, is_asked_for: bool = False) -> Schedule:
+        before = stored.schedule if stored else None
+        default = self.default_spread(schedule.tenant)
+        return with_default_spread(schedule, default, before=before, is_asked_for=is_asked_for)
 
     def _counted(
         self,

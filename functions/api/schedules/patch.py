@@ -42,3 +42,8 @@ def patched(current: Schedule, patch: Any, rules: Rules, *, stored_payload: str 
 def names_payload(patch: Any) -> bool:
     """Whether a merge patch changes the payload of the job."""
     return isinstance(patch, dict) and isinstance(patch.get("job"), dict) and "payload" in patch["job"]
+
+
+def names_spread(patch: Any) -> bool:
+    """Whether a merge patch says something of the spread: null takes the default of now."""
+    return isinstance(patch, dict) and "spread" in patch

@@ -20,7 +20,7 @@ from functions.api.schedules.bodies import ScheduleBody, read_schedule
 from functions.api.schedules.conditions import ETAG, IF_MATCH, IF_NONE_MATCH, condition_of, tag_of
 from functions.api.schedules.fire_counts import FireCountsBody, count_given, count_stored, start_of
 from functions.api.schedules.manager import ScheduleManager
-from functions.api.schedules.patch import names_payload, patched
+from functions.api.schedules.patch import names_payload, names_spread, patched
 from functions.api.schedules.standing import Standing
 from functions.domain import errors
 from functions.domain.jobs.submission import KEYED
@@ -77,7 +77,7 @@ def count_fires(services: ScheduleServices, request: Request) -> Response[str]:
     rules = services.rules()
     start = start_of(body.start or rules.now)
     if body.tenant is None:
-        counts = count_given(body, rules, start=start)
+        counts = count_given(body, rules, start=start, default_spread=services.manager.default_spread)
     else:
         active, after = services.manager.active(body.tenant, after=body.after, limit=requests.MOST_SCHEDULES)
         counts = count_stored(active, body, start=start, goes_on_after=after)
@@ -126,6 +126,7 @@ def patch_schedule(services: ScheduleServices, request: Request, schedule_id: st
     query, patch = request.query_as(requests.ChangeQuery), request.body
     condition = condition_of(request, token=services.token)
     rules, schedule_id = services.rules(), check_schedule_id(schedule_id)
+    takes_default = names_spread(patch)
 
     def edit(current: Schedule) -> Schedule:
         stored = services.manager.stored_payload(current) if names_payload(patch) else None
@@ -139,10 +140,14 @@ def patch_schedule(services: ScheduleServices, request: Request, schedule_id: st
 
     if query.dry_run:
         edited = edit(services.manager.get(query.tenant, schedule_id).stored.schedule)
-        difference = services.manager.compare(edited, count=query.count, condition=condition)
+        difference = services.manager.compare(
+            edited, count=query.count, takes_default=takes_default, condition=condition
+        )
         return answer(HTTPStatus.OK, answers.difference_body(difference))
     services.admission.check_open(query.tenant)
-    found = services.manager.patch(query.tenant, schedule_id, edit, condition=condition, caller=request.caller)
+    found = services.manager.patch(
+        query.tenant, schedule_id, edit, takes_default=takes_default, condition=condition, caller=request.caller
+    )
     return _answer(services, found)
 
 

@@ -9,6 +9,7 @@ from pydantic import Field, WithJsonSchema
 
 from functions.api.http.requests import StrictModel, obeying
 from functions.domain.jobs.job import Priority
+from functions.domain.schedules.spread import MAX_DEFAULT_SPREAD
 from functions.domain.tenants import plan as plans
 from functions.domain.tenants.access import check_pattern
 from functions.domain.tenants.changes import TenantPatch, TenantValues
@@ -24,6 +25,13 @@ def limit_schema(limit: plans.Limit) -> dict[str, Any]:
 LIMIT_SCHEMAS: dict[str, Any] = {
     **{name: limit_schema(limit) for name, limit in plans.LIMITS.items()},
     plans.TOP_PRIORITY: {"enum": [priority.name.lower() for priority in Priority]},
+    plans.SPREAD: {
+        "anyOf": [
+            {"type": "integer", "minimum": 0, "maximum": int(MAX_DEFAULT_SPREAD.total_seconds())},
+            {"type": "string", "format": "duration"},
+        ],
+        "description": "The spread of schedules that have none.",
+    },
 }
 """Every limit by its name."""
 

@@ -115,7 +115,11 @@ def _never(schedule: Schedule, now: datetime, budget: Budget) -> InvalidSchedule
         field = "windows" if schedule.windows else "calendar"
         return InvalidSchedule("leave nothing of what the rule names: nothing would ever fire", field=field)
     if schedule.end is not None and next_fire(replace(at_all_times, end=None), after=now, budget=budget) is not None:
-        return InvalidSchedule("is before the first fire", field="end", value=format_instant(schedule.end))
+        source = "" if schedule.says_spread or not schedule.spread else str(schedule.spread_from)
+        taken = f", with the spread that it takes from the default of its {source}: say spread 0 for none" * bool(
+            source
+        )
+        return InvalidSchedule(f"is before the first fire{taken}", field="end", value=format_instant(schedule.end))
     return InvalidSchedule("names no time after now: nothing would ever fire", field=schedule.rule.name)
 
 

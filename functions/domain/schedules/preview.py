@@ -134,9 +134,9 @@ def _reason(schedule: Schedule, shift: Shift, shifter: Shifter) -> str:
         case Shifter.WINDOW:
             return f"moved from {landed.date()} {_clock(landed)}, outside its windows, into the next opening"
         case Shifter.SPREAD:
-            return f"+{_words(spread_of(schedule))} by its spread of {_words(schedule.spread)}" + _turned(
-                schedule, shift
-            )
+            taken = "" if schedule.says_spread else f", from the default of its {schedule.spread_from}"
+            delay = f"+{_words(spread_of(schedule))} by its spread of {_words(schedule.spread)}"
+            return delay + taken + _turned(schedule, shift)
         case Shifter.JITTER:
             jitter = jitter_of(schedule, shift.nominal.at)
             return f"+{_words(jitter)} by its jitter of {_words(schedule.jitter)}" + _turned(schedule, shift)

@@ -33,6 +33,7 @@ from functions.domain.schedules.schedule import (
     Window,
     WindowMode,
 )
+from functions.domain.schedules.spread import SpreadFrom
 from functions.domain.targets.flows import FlowLimits, FlowScope, NamedFlow, parse_rate
 from functions.domain.targets.options import Method, TargetOptions
 
@@ -63,7 +64,7 @@ def encode_schedule(schedule: Schedule, defaults: Defaults = STORED) -> dict[str
         "windows": ([_write_window(window) for window in schedule.windows], []),
         "window_mode": (schedule.window_mode, None),
         "calendar": (_write_calendar(schedule.calendar, defaults), None),
-        "spread": (format_duration(schedule.spread), "PT0S"),
+        "spread": (format_duration(schedule.spread) if schedule.says_spread else None, None),
         "jitter": (format_duration(schedule.jitter), "PT0S"),
         "start": (_optional(format_instant, schedule.start), None),
         "end": (_optional(format_instant, schedule.end), None),
@@ -81,8 +82,13 @@ def encode_schedule(schedule: Schedule, defaults: Defaults = STORED) -> dict[str
 
 
 def encode_stored(schedule: Schedule) -> dict[str, Any]:
-    """The definition as it is stored: with the end of a COUNT too, so that it is counted once and not by each reader."""
+    """The definition as it is stored: with the end of a COUNT too, so that it is counted once and not by each reader.
+
+    And with a spread that it has taken, where earlier releases read the spread that a schedule says.
+    """
     written, rule = encode_schedule(schedule), schedule.rule
+    if schedule.spread_from is not None and not schedule.says_spread:
+        written |= {"spread": format_duration(schedule.spread), "spread_from": schedule.spread_from.value}
     last = (rule.last or last_of(rule)) if isinstance(rule, RecurrenceRule) else None
     if last is not None:
         written["rrule"]["last"] = last.isoformat(timespec="seconds")
@@ -106,6 +112,7 @@ def decode_schedule(definition: str, *, tenant: str, schedule_id: str) -> Schedu
             window_mode=_optional(WindowMode, written.get("window_mode")),
             calendar=_optional(_read_calendar, written.get("calendar")),
             spread=_duration(written, "spread"),
+            spread_from=_read_spread_from(written),
             jitter=_duration(written, "jitter"),
             start=_optional(parse_instant, written.get("start")),
             end=_optional(parse_instant, written.get("end")),
@@ -120,6 +127,14 @@ def decode_schedule(definition: str, *, tenant: str, schedule_id: str) -> Schedu
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise Undecodable(f"not a schedule: {error!r}") from error
+
+
+def _read_spread_from(written: dict[str, Any]) -> SpreadFrom | None:
+    if "spread_from" in written:
+        return SpreadFrom(written["spread_from"])
+    # None at all is written only where it is said.
+    is_said = "spread" in written and not _duration(written, "spread")
+    return SpreadFrom.SCHEDULE if is_said else None
 
 
 def _write_rule(rule: Rule) -> Any:

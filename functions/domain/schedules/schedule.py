@@ -25,6 +25,7 @@ from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.schedules.require import require
 from functions.domain.schedules.rules import Every, Fold, Gap, Poisson, Rule
+from functions.domain.schedules.spread import SpreadFrom
 from functions.domain.targets.flows import NamedFlow, check_flows
 from functions.domain.targets.options import USUAL, TargetOptions
 
@@ -139,8 +140,8 @@ class Schedule:
 
     timezone: an IANA name; windows, calendar, cron and rrule are local to it. gap, fold: None is Debian cron's way:
     what names a time of day fires right after a gap and once in a fold, what starts with a star in its minute or hour
-    follows elapsed time. spread: a constant delay below this, from a hash of the schedule's name. jitter: a delay below
-    this, another for each fire. start, end: no fire before, none from then on. misfire: of fires that are more than
+    follows elapsed time. spread: a constant delay below this, from a hash of the schedule's name; spread_from: where it is
+    not what the schedule says itself. jitter: a delay below this, another for each fire. start, end: no fire before, none from then on. misfire: of fires that are more than
     a minute late; max_lateness: later ones are dropped, whatever the policy. history: how many fires are remembered;
     success_history, failure_history: how many of the last successful and failed runs, whatever has fired since.
     """
@@ -156,6 +157,7 @@ class Schedule:
     window_mode: WindowMode | None = None
     calendar: Calendar | None = None
     spread: timedelta = timedelta(0)
+    spread_from: SpreadFrom | None = None
     jitter: timedelta = timedelta(0)
     start: datetime | None = None
     end: datetime | None = None
@@ -179,6 +181,11 @@ class Schedule:
     def uid(self) -> str:
         """What its pseudo-random choices are made from: the same after every change and deployment."""
         return f"{self.tenant}#{self.schedule_id}"
+
+    @property
+    def says_spread(self) -> bool:
+        """Whether its spread, which may be none, is what its definition says."""
+        return self.spread_from is SpreadFrom.SCHEDULE or (self.spread_from is None and self.spread > timedelta(0))
 
     @property
     def keeps(self) -> Keeps | None:

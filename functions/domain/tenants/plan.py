@@ -10,17 +10,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from math import ceil, inf
 from typing import Any
 
 from functions.domain.errors import InvalidInput, Undecodable
-from functions.domain.instants import from_ms, to_ms
+from functions.domain.instants import SECOND, format_duration, from_ms, parse_duration, to_ms
 from functions.domain.jobs.job import Priority
 from functions.domain.jobs.stored_codes import PRIORITY_WORDS
 from functions.domain.schedules.load import LoadLimits
+from functions.domain.schedules.spread import MAX_DEFAULT_SPREAD, DefaultSpread, SpreadFrom
 
 DEFAULT_PLAN = "default"
 PLAN_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,31}", re.ASCII)
@@ -85,13 +87,14 @@ LIMITS: Mapping[str, Limit] = {
     "max_schedules": Limit(1, 1_000_000),
     "max_fires_per_minute": Limit(1, 1_000_000),
 }
-"""Every limit that is a number, by its name. The one that is not is `top_priority`."""
+"""Every limit that is a number, by its name. Those that are not are `top_priority` and `spread`."""
 
 TOP_PRIORITY = "top_priority"
-LIMIT_NAMES = (*LIMITS, TOP_PRIORITY)
+SPREAD = "spread"
+LIMIT_NAMES = (*LIMITS, TOP_PRIORITY, SPREAD)
 
 Limits = Mapping[str, Any]
-"""Limits by name, those that are set: numbers, and the name of a priority."""
+"""Limits by name, those that are set: numbers, the name of a priority, and a duration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +107,7 @@ class TenantPlan:
     top_priority: the highest class that its jobs may have. subshards: over how many shards its jobs are spread.
     read_rate: reads a second that each of its callers may ask of each process.
     max_schedules: that there are of it. max_fires_per_minute: of all of them, about.
+    spread: of its schedules that say none, none by default; spread_from: where it is set.
     principals: patterns of the ARNs that may act for it. status: whether it is served; note: why, for people.
     is_stage_paused: it waits with everybody, whatever its status is; stage_resumed_at: when that ended last.
 
@@ -121,6 +125,8 @@ class TenantPlan:
     read_rate: float = 100
     max_schedules: float = 10_000
     max_fires_per_minute: float = 600
+    spread: timedelta = timedelta(0)
+    spread_from: SpreadFrom = SpreadFrom.STAGE
     principals: tuple[str, ...] = ()
     status: TenantStatus = TenantStatus.ACTIVE
     note: str = ""
@@ -171,6 +177,11 @@ class TenantPlan:
         return LoadLimits(schedules=self.max_schedules, fires_per_minute=self.max_fires_per_minute)
 
     @property
+    def default_spread(self) -> DefaultSpread | None:
+        """What a schedule of it takes that says no spread; None for none."""
+        return DefaultSpread(self.spread, self.spread_from) if self.spread else None
+
+    @property
     def burst(self) -> int:
         """Jobs that it may submit at once, where its submission rate is limited."""
         return int(self.submission_burst) or max(1, ceil(self.submission_rate * BURST_SECONDS))
@@ -211,9 +222,12 @@ class Tenant:
     def plan_among(self, plans: Mapping[str, Limits]) -> TenantPlan:
         """What it may do on a stage with these plans. One that is not there any more counts as the default."""
         default = plans.get(DEFAULT_PLAN, {})
-        given = {**default, **plans.get(self.plan, {}), **self.limits}
+        named = plans.get(self.plan, {})
+        given = {**default, **named, **self.limits}
+        spread_from = SpreadFrom.STAGE if SPREAD not in named or self.plan == DEFAULT_PLAN else SpreadFrom.PLAN
         return TenantPlan(
             **read_limits(given),
+            spread_from=SpreadFrom.TENANT if SPREAD in self.limits else spread_from,
             principals=self.principals,
             status=self.status,
             note=self.note,
@@ -231,7 +245,18 @@ def read_limits(given: Limits) -> dict[str, Any]:
         except Undecodable:
             names = ", ".join(map(PRIORITY_WORDS.code_of, Priority))
             raise InvalidInput(f"{TOP_PRIORITY} is {given[TOP_PRIORITY]!r}, but must be one of {names}") from None
+    if SPREAD in given:
+        read[SPREAD] = _read_spread(given[SPREAD])
     return read
+
+
+def _read_spread(value: Any) -> timedelta:
+    with suppress(InvalidInput):
+        spread = parse_duration(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+        if spread is not None and spread <= MAX_DEFAULT_SPREAD and not spread % SECOND:
+            return spread
+    shown = f"{value!r}"[:80]
+    raise InvalidInput(f"{SPREAD} is {shown}, but must be whole seconds or a duration such as PT5M, from 0 to PT1H")
 
 
 def check_limit_names(names: Iterable[str]) -> None:
@@ -246,7 +271,7 @@ def write_limits(plan: TenantPlan) -> dict[str, Any]:
     written: dict[str, Any] = {name: getattr(plan, name) for name in LIMITS}
     written["submission_burst"] = plan.burst if plan.submission_rate != inf else UNLIMITED
     limits = {name: UNLIMITED if value == inf else value for name, value in written.items()}
-    return limits | {TOP_PRIORITY: PRIORITY_WORDS.code_of(plan.top_priority)}
+    return limits | {TOP_PRIORITY: PRIORITY_WORDS.code_of(plan.top_priority), SPREAD: format_duration(plan.spread)}
 
 
 def encode_tenant(tenant: Tenant) -> str:

@@ -5,12 +5,13 @@ would be refused where the first request was applied.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
+from datetime import date, timedelta
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 from tickwheel.client.answers import read_answer
 from tickwheel.client.calls.call import Call, listed
+from tickwheel.client.durations import seconds
 from tickwheel.client.fields import encode, without_none
 from tickwheel.client.tenants import LIMITS, StageStatus, Tenant, Usage
 from tickwheel.errors import FieldProblem, InvalidRequest
@@ -49,13 +50,18 @@ class Tenants:
         tenant: str,
         *,
         plan: str | None = None,
-        limits: Mapping[str, float | str] | None = None,
+        limits: Mapping[str, float | str | timedelta] | None = None,
         principals: Sequence[str] = (),
         note: str = "",
         version: int | None = None,
     ) -> Tenant:
-        """Creates or replaces the settings of a tenant. Omitted settings have their defaults. Re-creates a deleted tenant."""
-        body = without_none({"plan": plan, "limits": dict(limits or {}), "principals": list(principals), "note": note})
+        """Creates or replaces the settings of a tenant. Omitted settings have their defaults. Re-creates a deleted tenant.
+
+        limits: numbers, rates a second, "unlimited", the name of a priority, and the `spread` as a timedelta.
+        """
+        body = without_none(
+            {"plan": plan, "limits": _as_sent(limits or {}), "principals": list(principals), "note": note}
+        )
         return self._change("PUT", _path_of(tenant), body, version)
 
     def patch(
@@ -63,7 +69,7 @@ class Tenants:
         tenant: str,
         *,
         plan: str | None = None,
-        limits: Mapping[str, float | str] | None = None,
+        limits: Mapping[str, float | str | timedelta] | None = None,
         principals: Sequence[str] | None = None,
         note: str | None = None,
         unset: Sequence[str] = (),
@@ -77,7 +83,7 @@ class Tenants:
         said = without_none(
             {"plan": plan, "principals": None if principals is None else list(principals), "note": note}
         )
-        body: dict[str, Any] = {**said, **({"limits": dict(limits)} if limits else {})}
+        body: dict[str, Any] = {**said, **({"limits": _as_sent(limits)} if limits else {})}
         problems = [
             FieldProblem("unset", f"has {name!r}: use one of {', '.join((*_PARTS, *LIMITS))}")
             for name in unset
@@ -139,6 +145,10 @@ def changed(call: Call, method: str, path: str, body: dict[str, Any], version: i
     """The answer to a change."""
     asked = {**body, **({"version": version} if version is not None else {})}
     return call(method, path, repeatable=version is None, content=encode(asked))
+
+
+def _as_sent(limits: Mapping[str, float | str | timedelta]) -> dict[str, float | str]:
+    return {name: seconds(limit) if isinstance(limit, timedelta) else limit for name, limit in limits.items()}
 
 
 def _path_of(tenant: str) -> str:
