@@ -37,6 +37,7 @@ _UNITS = {"s": SECOND, "min": MINUTE, "h": HOUR, "d": DAY}
 THE_STAGE = "~"
 """Owns what belongs to no tenant: none can be called so."""
 
+_MARKS_OF_A_FIRST_RUN = 2
 _USUAL_SHARE = 10
 _USUAL_JITTER = 2 * SECOND
 """A burst that nobody has set is a tenth of the rate's count, and at least what comes in so long: a message that is a second late
@@ -163,6 +164,11 @@ class OrderRow:
     job_id: str
     missed_at: datetime | None = None
 
+    @property
+    def run(self) -> int:
+        """Grows with each replay of its job."""
+        return int(self.place.split("#")[3]) if self.place.count("#") > _MARKS_OF_A_FIRST_RUN else 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowOrder:
@@ -281,9 +287,10 @@ def place_in_room(tenant: str, *, scheduled_at: datetime, identity: str) -> str:
     return f"{tenant}#{to_ms(scheduled_at):013d}#{identity}"
 
 
-def place_in_order(*, scheduled_at: datetime, asked_at: datetime | None, identity: str) -> str:
-    """Where a job is in the order of a flow: by its due time, then by its submission."""
-    return f"{to_ms(scheduled_at):013d}#{to_ms(asked_at or scheduled_at):013d}#{identity}"
+def place_in_order(*, scheduled_at: datetime, asked_at: datetime | None, identity: str, run: int = 0) -> str:
+    """Where a job is in the order of a flow: by its due time, then by its submission. run: 0, more after a replay."""
+    place = f"{to_ms(scheduled_at):013d}#{to_ms(asked_at or scheduled_at):013d}#{identity}"
+    return f"{place}#{run:06d}" if run else place
 
 
 def write_limits(limits: FlowLimits) -> dict[str, Any]:

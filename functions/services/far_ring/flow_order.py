@@ -8,7 +8,7 @@ its leaving the order costs a look of whoever waits behind it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from functions.domain.instants import HOUR
 from functions.domain.jobs.claims import ABSENT_IS_OVER
@@ -43,6 +43,11 @@ class FlowOrders:
         for flow in self.ordered_of(timer.job):
             self.flows.line_up(flow, row_of(timer))
 
+    def withdraw(self, timer: Timer) -> None:
+        """A job that was lined up is not placed after all. Raises what the store raises."""
+        for flow in self.ordered_of(timer.job):
+            self.flows.finish(flow, row_of(timer).place)
+
     def ordered_of(self, job: Job) -> list[FlowId]:
         """Those of its flows that have an order."""
         if not job.flows or job.delivery is not Delivery.EXACTLY_ONCE:
@@ -52,17 +57,21 @@ class FlowOrders:
 
     def start(self, flow: FlowId, timer: Timer) -> bool:
         """Whether an attempt may start: else its job waits behind another. Raises what the stores raise."""
-        mine = row_of(timer)
+        mine, now = row_of(timer), self.clock.now()
         for _ in range(MOST_STEPS):
             first = self._first(flow)
-            if first is not None and first[0].place == mine.place:
-                return self.flows.hold(flow, mine)
             if first is not None and first[0].job_id == mine.job_id:
-                # Of the run that it is a replay of.
+                if first[0].run == mine.run:
+                    # Another place than this one is of the same submission, which was repeated.
+                    return self.flows.hold(flow, first[0])
+                if first[0].run > mine.run:
+                    return False  # it has been replayed since
                 self.flows.finish(flow, first[0].place)
             elif first is None or (not first[1] and first[0].place > mine.place):
                 # It was placed before the flow had an order.
                 self.flows.line_up(flow, mine)
+            elif not first[1] and _is_ahead(first[0], now=now):
+                return self.flows.hold(flow, mine)
             else:
                 return False
         return False
@@ -90,7 +99,7 @@ class FlowOrders:
         if waiting is None or waiting.timer is None:
             return None
         is_first = first is None or row_of(waiting.timer).place < first[0].place
-        return waiting if is_first else None
+        return waiting if is_first or (first is not None and _is_ahead(first[0], now=self.clock.now())) else None
 
     def end(self, flow: FlowId, timer: Timer) -> bool:
         """After an attempt: whether its job has ended, and left the order."""
@@ -130,7 +139,12 @@ class FlowOrders:
 def row_of(timer: Timer) -> OrderRow:
     """The row of a job in an order. That of a replay is another: whoever has seen its first end must not take the second for that."""
     job = timer.job
-    place = place_in_order(scheduled_at=job.scheduled_at, asked_at=job.submitted_at, identity=job.identity)
-    if timer.spent:
-        place += f"#{timer.spent:06d}"
+    place = place_in_order(
+        scheduled_at=job.scheduled_at, asked_at=job.submitted_at, identity=job.identity, run=timer.spent
+    )
     return OrderRow(place=place, job_id=str(job_id_of(job)))
+
+
+def _is_ahead(row: OrderRow, *, now: datetime) -> bool:
+    """Whether it is not due yet: then it holds nobody, and whoever is behind it was asked to run now."""
+    return parse_job_id(row.job_id).due_at > now

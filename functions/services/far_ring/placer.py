@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -121,6 +122,12 @@ class Placer:
         """Before a write that is not the placer's. Raises NotPlaced."""
         if timer.job.flows and (fault := self._line_up(timer)):
             raise NotPlaced([fault])
+
+    def withdraw(self, timer: Timer) -> None:
+        """What was lined up is not written, because somebody else was faster. Never raises: its place is missed in time."""
+        if self.flow_orders is not None and timer.job.flows:
+            with suppress(Exception):
+                self.flow_orders.withdraw(timer)
 
     def check_clock(self) -> None:
         """Raises NotPlaced when this clock may write no far rows: before a write that is not the placer's."""

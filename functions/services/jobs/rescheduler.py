@@ -175,6 +175,7 @@ class Rescheduler:
         self.placer.line_up(timer)
         first = self._first_of(job_id)
         if isinstance(self.ledger.move(job_id, timer, owner=self.token(), now=now, first=first), Refused):
+            self.placer.withdraw(timer)
             self._forget(moved.payload)
             return None
         self._settle_move(job_id, job, timer, caller=caller)
