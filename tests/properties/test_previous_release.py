@@ -52,6 +52,7 @@ NEWS = {
         "run_deadline",
         "keeps",
         "callbacks",
+        "collect",
     },
     "message": {
         "trace",
@@ -69,7 +70,7 @@ NEWS = {
     "schedule_state row": {"asides", "aside_at", "share", "kept_runs"},
     "conditions": {"marked_since", "unseen_since"},
     "cursors": {"unhandled"},
-    "definition": {"callbacks", "flows", "is_ordered", "run_deadline", "success_history", "failure_history"},
+    "definition": {"callbacks", "collect", "flows", "is_ordered", "run_deadline", "success_history", "failure_history"},
     "shards row": {"unhandled"},
 }
 """Fields, by kinds, that the release before does not know, and leaves out; empty again with each release."""

@@ -12,8 +12,6 @@ from functions.domain.errors import InvalidJob
 from functions.domain.far_ring.timer_record import decode_timer, encode_timer
 from functions.domain.instants import DAY, HOUR, MINUTE, SECOND
 from functions.domain.jobs.collect import Collect, read_collect, write_collect
-from functions.domain.jobs.collect_times import check_times
-from functions.domain.jobs.collect_times import closes_at as closing_of
 from functions.domain.jobs.collection import (
     collection_of,
     count_of,
@@ -29,6 +27,8 @@ from functions.domain.jobs.job import Payload, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.lifecycle import State
+from functions.domain.schedules.collect_times import check_times
+from functions.domain.schedules.collect_times import closes_at as closing_of
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
 from testkit.builders import LOCAL_WHEEL, NOON, a_job, a_submission, a_timer

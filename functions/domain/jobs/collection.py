@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from functions.domain.errors import Undecodable
-from functions.domain.instants import DAY, MILLISECOND, from_ms, to_ms
+from functions.domain.instants import MILLISECOND, from_ms, to_ms
 from functions.domain.jobs.collect import write_collect
-from functions.domain.jobs.collect_times import closes_at
 from functions.domain.jobs.job import Delivery, Job, Payload, Precision, Timer
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.wheel import Wheel
@@ -35,9 +34,6 @@ ROW_MEMBERS = 14
 _PLACE_BYTES = 1_000
 _SAME_MOMENT = 1_000
 """Milliseconds within which jobs are due that share a row."""
-
-NOTED_AFTER = 7 * DAY
-"""Who waits for longer has a row of the ledger that says so: one without is taken for over, two weeks after its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,21 +119,6 @@ def parse_collection(text: str) -> CollectionId | None:
 def is_collected(timer: Timer) -> bool:
     """Whether an attempt is made together with others."""
     return timer.job.collect is not None
-
-
-def enters_at_once(timer: Timer, *, now: datetime) -> bool:
-    """Whether an attempt may be put into its collection by whoever places it, without the worker that notes in the ledger that it waits.
-
-    It can be found there without that note. And no fire: whether it becomes a run is decided by a worker.
-    """
-    job = timer.job
-    if job.collect is None or (job.occurrence is not None and timer.attempt == 1):
-        return False
-    if timer.attempt > 1:
-        return True
-    named = collection_in(job.tenant, job.identity)
-    waits_for = closes_at(job.collect, timer.wakes_at) - now
-    return named is not None and named.digest == digest_of(job) and waits_for < NOTED_AFTER
 
 
 def release_of(job: Job, number: int, *, due_at: datetime, wheel: Wheel) -> Timer:

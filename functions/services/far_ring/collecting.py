@@ -16,7 +16,6 @@ import xxhash
 
 from functions.domain.instants import MINUTE, SECOND
 from functions.domain.jobs.collect import Collect
-from functions.domain.jobs.collect_times import closes_at as closing_of
 from functions.domain.jobs.collection import (
     CollectionId,
     CollectionState,
@@ -26,6 +25,7 @@ from functions.domain.jobs.collection import (
     release_of,
 )
 from functions.domain.jobs.job import Job, Timer
+from functions.domain.schedules.collect_times import closes_at as closing_of
 from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
 from functions.ports.collections import CollectionStore

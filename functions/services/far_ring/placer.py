@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from functions.domain.errors import ClockSkewed, NotPlaced
+from functions.domain.far_ring.collected import enters_at_once
 from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.faults import fault_of
-from functions.domain.jobs.collection import CollectionId, enters_at_once, release_in
+from functions.domain.jobs.collection import CollectionId, release_in
 from functions.domain.jobs.job import Timer
 from functions.domain.wheel import Ring, Wheel
 from functions.ports.clock import Clock

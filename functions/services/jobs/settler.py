@@ -13,12 +13,12 @@ from functions.domain.far_ring.asked_record import room_for_attempts
 from functions.domain.far_ring.write_units import row_units
 from functions.domain.instants import format_instant
 from functions.domain.jobs.claims import MAX_RESCUES, Drop, LedgerRow, after_lease, decide_claim, lease_of, lost_attempt
-from functions.domain.jobs.collect_times import closes_at
 from functions.domain.jobs.collection import collection_of
 from functions.domain.jobs.job import MAX_PARKED, Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.past_attempts import PastAttempt, with_attempt
 from functions.domain.lifecycle import Event, State
+from functions.domain.schedules.collect_times import closes_at
 from functions.domain.targets.error_classes import RUN_DEADLINE, WORKER_DIED
 from functions.domain.tenants.usage import Usage
 from functions.domain.wheel import Ring, Wheel
