@@ -47,6 +47,8 @@ CAUSE = {
     Event.WITHDRAW: "a running job with a requested cancel fails, or is rescued: no attempt follows",
     Event.ABANDON: "a schedule no longer waits for a run whose row has not changed for 14 days, or whose cancel was requested and whose lease is over",
     Event.SKIP: "a fire comes due while its schedule is paused or deleted, or while a run is in its way; never after it has begun",
+    Event.DELIVER: "a release gave the job to its target together with others: one write is its claim and its end",
+    Event.RETURN: "the job failed in a release: its next attempt is placed first, then this is written",
     Event.BURY: "the attempt's workers died 4 times, or no queue will ever take it: this and the dead letter are one transaction",
 }
 

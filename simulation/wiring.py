@@ -34,6 +34,7 @@ from simulation.prices import (
     Price,
     Remote,
     breaker_prices,
+    collection_prices,
     flow_prices,
     ledger_prices,
     permit_prices,
@@ -50,6 +51,7 @@ from simulation.virtual_time import Dice, InvocationClock, instant_of
 from testkit.fakes import (
     GivenPlans,
     InMemoryBreakerStore,
+    InMemoryCollectionStore,
     InMemoryDeadLetters,
     InMemoryFlowStore,
     InMemoryLedger,
@@ -78,6 +80,7 @@ class Kept:
     permits: InMemoryPermitStore = field(default_factory=InMemoryPermitStore)
     sums: Sums = field(default_factory=Sums)
     flows: InMemoryFlowStore = field(default_factory=InMemoryFlowStore)
+    collections: InMemoryCollectionStore = field(default_factory=InMemoryCollectionStore)
 
 
 class Surroundings(Protocol):
@@ -141,6 +144,7 @@ def container_of(
         "rates": Remote(kept.rates, line, rate_prices(tables)),
         "permits": Remote(kept.permits, line, permit_prices(tables)),
         "flows": Remote(kept.flows, line, flow_prices(tables)),
+        "collections": Remote(kept.collections, line, collection_prices(tables)),
         "payloads": InMemoryPayloadStore(),
         "audit": stream,
         "usage_store": Remote(uncounted, line, {"add": Price(tables.tenants, 1)}),
@@ -148,6 +152,9 @@ def container_of(
         "pulses": Remote(uncounted, line, {"add": Price(tables.tenants, 1), "name": Price(tables.tenants, 1)}),
         "targets": SimulatedTargets(around.target, line, around.dice, around.calls),
         # Calls that a function makes at the same time.
+        "end_side_by_side": lambda end, members: clock.side_by_side(
+            [partial(end, member) for member in members], lanes=SENDERS
+        ),
         "side_by_side": lambda rule, items: clock.side_by_side([partial(rule, item) for item in items], lanes=SENDERS),
     }
     container = Container(given, parts={**SCANNER_PARTS, **WORKER_PARTS, **parts})

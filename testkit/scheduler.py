@@ -50,6 +50,7 @@ from functions.services.targets.breakers import Breakers
 from functions.services.targets.concurrency_limiter import ConcurrencyLimiter
 from functions.services.telemetry.usage import UsageTally
 from functions.services.tenants.submission_rates import SubmissionRates
+from functions.sweeper.collections import CollectionOpener
 from functions.sweeper.heal import Healer, HealReport
 from functions.sweeper.publish import Publisher
 from functions.sweeper.rooms import RoomOpener
@@ -61,6 +62,7 @@ from testkit.fakes import (
     FakeClock,
     GivenPlans,
     InMemoryBreakerStore,
+    InMemoryCollectionStore,
     InMemoryDeadLetters,
     InMemoryExportStore,
     InMemoryFlowStore,
@@ -114,6 +116,7 @@ class World:
         self.breaker_store = InMemoryBreakerStore()
         self.permits = InMemoryPermitStore()
         self.flows = InMemoryFlowStore()
+        self.collections = InMemoryCollectionStore()
         self.targets = RecordingTargets(self.clock)
         self.journal = RecordingJournal()
         self.trail = RecordingAudit()
@@ -152,6 +155,7 @@ class World:
             "audit": self.trail,
             "breaker_store": self.breaker_store,
             "clock": self.clock,
+            "collections": self.collections,
             "dead_letters": self.letters,
             "exports": self.exports,
             "flows": self.flows,
@@ -160,6 +164,7 @@ class World:
             "jitter": lambda: self.jitter,
             "journal": self.journal,
             "ledger": self.ledger,
+            "end_side_by_side": lambda rule, items: [rule(item) for item in items],
             "marked_since": lambda: EPOCH,
             "operations": self.operations,
             "payloads": self.payloads,
@@ -325,6 +330,11 @@ class World:
         if "room_opener" not in vars(self):
             self.room_opener = self.build(RoomOpener)
         return self.room_opener.sweep()
+
+    def open_collections(self) -> int:
+        if "collection_opener" not in vars(self):
+            self.collection_opener = self.build(CollectionOpener)
+        return self.collection_opener.sweep()
 
     def operate(self, *, time_limit: timedelta = TIME_LIMIT) -> WorkReport:
         return self.operator().carry_on(time_limit=time_limit)

@@ -42,6 +42,7 @@ KEYS: Mapping[str, str] = {
     "buried": "number of timers that became dead letters because no queue accepts them",
     "by": "how much later or earlier jobs run",
     "caller": "the caller: the ARN that signed the request, or the subject of its token",
+    "collection": "a tenant, and what stands for all that jobs have in common which are given to their target together",
     "count": "a number, or how often something happened",
     "deleted": "number of deleted rows and objects, by kind",
     "depths": "by priority: how many jobs the ready queue holds",
@@ -123,6 +124,19 @@ EVENTS: Mapping[str, Shape] = {
     "flow_let_out": Shape("attempts that waited for a flow had their turn", ("flow", "count")),
     "flow_not_handed_on": Shape(
         "the end of a call let out nothing that waits for its flow: the next turn does", ("flow", "error")
+    ),
+    "collections_not_swept": Shape(
+        "a sweep did not see whether the release of a collection is overdue: a later one does", ("error",)
+    ),
+    "release_placed_anew": Shape(
+        "the release of a collection was overdue, or lost: it was placed again", ("collection",)
+    ),
+    "release_not_prolonged": Shape(
+        "the lease of a release was not prolonged after its call: another worker may take it over", ("job_id", "error")
+    ),
+    "released": Shape(
+        "jobs were given to their target together; failed: how many of them it has not taken",
+        ("job_id", "count", "failed"),
     ),
     "flow_rooms_not_swept": Shape("a sweep did not see whether a room's turn is overdue: a later one does", ("error",)),
     "flow_turn_sent_anew": Shape(

@@ -18,6 +18,9 @@ IDENTITY = 200
 FLOW = 64
 """The key of a flow."""
 
+COLLECTION = 64
+"""The key of a collection, which no key of a store has: a digest of it stands there."""
+
 DEAD_LETTER_IDENTITY = SORT_KEY - len("2027-01-31T09:00:00.000Z#")
 """The identity of a dead letter: what Tickwheel did not write may have any name, as long as its key has room for it."""
 

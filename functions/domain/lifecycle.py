@@ -64,6 +64,10 @@ class Event(StrEnum):
     """The job continues under another id, at another time or with another content."""
     REPLAY = "replay"
     """An operator gives a job that has failed for good another budget of attempts."""
+    DELIVER = "deliver"
+    """A release gave the job to its target together with others: one write is its claim and its end."""
+    RETURN = "return"
+    """The job failed in a release, and its next attempt is placed."""
     BURY = "bury"
     """The message reached a dead-letter queue: its worker died too often, or it never got a lease."""
 
@@ -89,6 +93,8 @@ TRANSITIONS: dict[Event, tuple[tuple[State, ...], State]] = {
     Event.SKIP: ((State.ABSENT, State.SCHEDULED), State.SKIPPED),
     Event.MOVE: ((State.ABSENT, State.SCHEDULED), State.MOVED),
     Event.REPLAY: ((State.ABSENT, State.FAILED, State.RETRYING), State.RETRYING),
+    Event.DELIVER: (_STARTABLE, State.SUCCEEDED),
+    Event.RETURN: (_STARTABLE, State.RETRYING),
     Event.BURY: ((*_STARTABLE, State.RUNNING), State.FAILED),
 }
 """Each event: the states that it may happen in, and the state that it leads to."""

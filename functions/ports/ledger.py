@@ -41,10 +41,12 @@ class Cancelled(Applied):
     """A tombstone is there. is_repeated: somebody else had written it before.
 
     asked_for: when it counted as due among those that wait, where somebody had asked for another time than its own.
+    waited_for: what its row said that it waits for, a flow or a collection.
     """
 
     is_repeated: bool = False
     asked_for: datetime | None = None
+    waited_for: str = ""
 
     @classmethod
     def over(cls, before: LedgerRow | None, *, owner: str) -> Cancelled:
@@ -52,7 +54,8 @@ class Cancelled(Applied):
         if before is None:
             return cls()
         is_repeated = before.state is State.CANCELLED and before.owner != owner
-        return cls(is_repeated=is_repeated, asked_for=before.counted_from if before.spent else None)
+        asked_for = before.counted_from if before.spent else None
+        return cls(is_repeated=is_repeated, asked_for=asked_for, waited_for=before.waits_for)
 
 
 class Ledger(Protocol):
@@ -110,6 +113,24 @@ class Ledger(Protocol):
         """End an attempt under its fence; a held one with any token. timer: of the retry that follows, where one does.
 
         RETRY loses against a requested cancel. tried: the failed attempts by then; empty for those that the row has.
+        """
+        ...
+
+    def end_collected(
+        self,
+        timer: Timer,
+        event: Event,
+        *,
+        owner: str,
+        now: datetime,
+        following: Timer | None = None,
+        result: str = "",
+        error: str = "",
+        tried: str = "",
+    ) -> Applied | Refused:
+        """End an attempt that was made together with others (DELIVER, RETURN), if nobody has claimed it or ended it.
+
+        following: of the retry, where one follows. tried: as of `settle`.
         """
         ...
 
@@ -196,9 +217,9 @@ class Ledger(Protocol):
         ...
 
     def bury(
-        self, letter: DeadLetter, job: Job, *, row: LedgerRow | None, owner: str, now: datetime
+        self, letter: DeadLetter, job: Job, *, row: LedgerRow | None, owner: str, now: datetime, tried: str = ""
     ) -> Applied | Refused:
-        """Settle as failed what no worker has, if the row is still the one that was seen, and keep its dead letter.
+        """Settle as failed what no worker has, if the row is still the one that was seen, and keep its dead letter. tried: as of `settle`.
 
         The row has the attempt of the dead letter from then on, also where that was never claimed.
         """
@@ -208,6 +229,6 @@ class Ledger(Protocol):
         """The row of a job, as of all writes before."""
         ...
 
-    def get_many(self, keys: Sequence[str]) -> dict[str, LedgerRow]:
-        """The rows that exist among these keys, each as of some moment before."""
+    def get_many(self, keys: Sequence[str], *, is_consistent: bool = False) -> dict[str, LedgerRow]:
+        """The rows that exist among these keys, each as of some moment before; or, consistent, as of all writes before."""
         ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -84,9 +84,10 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class Succeeded:
-    """The target took the job; result is what it said, as a short JSON text."""
+    """The target took the job; result is what it said, as a short JSON text. answer: all that it said, where that was read to its end."""
 
     result: str = ""
+    answer: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

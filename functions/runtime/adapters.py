@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from functions.adapters import clients
 from functions.adapters.clients import TRIES, Late
 from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
+from functions.adapters.dynamodb.collections import DynamoDBCollectionStore
 from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks
 from functions.adapters.dynamodb.dead_letters import DynamoDBDeadLetters
 from functions.adapters.dynamodb.deletions import DynamoDBDeletionStore
@@ -76,6 +77,7 @@ class Adapters:
     deletions = _stored_in("TENANTS", DynamoDBDeletionStore)
     rates = _stored_in("TENANTS", DynamoDBRateStore)
     flows = _stored_in("TENANTS", DynamoDBFlowStore)
+    collections = _stored_in("TENANTS", DynamoDBCollectionStore)
 
     @cached_property
     def wheel(self) -> Wheel:

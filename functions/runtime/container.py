@@ -12,6 +12,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
+from functions.services.far_ring.collecting import Collecting
 from functions.services.far_ring.flow_limits import KnownFlowLimits
 from functions.services.far_ring.flow_order import FlowOrders
 from functions.services.far_ring.flow_reader import FlowReader
@@ -48,6 +49,7 @@ SERVICES: Mapping[str, type] = MappingProxyType(
         "callbacks": CallbackCaller,
         "canceller": Canceller,
         "changer": ScheduleChanger,
+        "collecting": Collecting,
         "conditions": KnownConditions,
         "ends": Ends,
         "flow_gate": FlowGate,

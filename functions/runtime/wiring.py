@@ -33,6 +33,7 @@ from functions.services.telemetry.usage import UsageTally
 from functions.services.tenants.plans import KnownPlans
 
 _BATCH = 10
+_ENDERS = 16
 _JOB_IDENTITY_BYTES = 8
 """Their checks distinguish jobs, too, unless they are due in the same millisecond: of those, 2^32 of a tenant have two alike."""
 
@@ -160,6 +161,14 @@ class Wiring(Adapters):
         """Map a function that waits for the network; the answers in order."""
         return list(self._senders.map(rule, items)) if len(items) > 1 else [rule(item) for item in items]
 
+    def end_side_by_side(self, end: Callable[[Any], Any], members: Sequence[Any]) -> list[Any]:
+        """Map what ends a job over those of a release. In threads of its own: each of them may wait for the others."""
+        return list(self._enders.map(end, members)) if len(members) > 1 else [end(member) for member in members]
+
+    @cached_property
+    def _enders(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(_ENDERS, thread_name_prefix="end")
+
     @cached_property
     def _runners(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(_BATCH, thread_name_prefix="run")
@@ -200,6 +209,7 @@ _SAME = (
     "audit",
     "breaker_store",
     "clock",
+    "collections",
     "dead_letters",
     "deletions",
     "exports",
@@ -229,6 +239,7 @@ _GIVEN: Mapping[str, Callable[[Wiring], Any]] = {
     "capacity": attrgetter("settings.READY_CAPACITY"),
     "id_secret": attrgetter("plans.id_secret"),
     "identity": lambda _: job_identity,
+    "end_side_by_side": attrgetter("end_side_by_side"),
     "jitter": lambda _: jitter,
     "lag_objective": lambda wiring: timedelta(milliseconds=wiring.setting("LAG_OBJECTIVE_MS")),
     "marked_since": attrgetter("conditions.marked_since"),

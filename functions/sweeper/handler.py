@@ -12,6 +12,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from functions.runtime.entry_point import entry_point, time_left
 from functions.runtime.settings import SweeperSettings
 from functions.runtime.wiring import Wiring
+from functions.sweeper.collections import CollectionOpener
 from functions.sweeper.heal import Healer
 from functions.sweeper.publish import Publisher
 from functions.sweeper.rooms import RoomOpener
@@ -23,6 +24,7 @@ wiring.confirm()
 sweeper = wiring.build(Sweeper, sample=settings.AUDIT_SAMPLE)
 healer = wiring.build(Healer)
 room_opener = wiring.build(RoomOpener)
+collection_opener = wiring.build(CollectionOpener)
 publisher = wiring.build(Publisher, shed_after=timedelta(seconds=settings.SHED_AFTER_SECONDS))
 
 
@@ -34,6 +36,7 @@ def handler(_: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         publisher.publish()
     finally:
         room_opener.sweep()
+        collection_opener.sweep()
         try:
             healed = healer.heal(time_limit=time_left(context) / 2)
         finally:

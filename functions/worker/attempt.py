@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from functions.domain.far_ring.flow_turn import is_turn
 from functions.domain.instants import MILLISECOND
 from functions.domain.jobs.claims import lease_of
+from functions.domain.jobs.collection import is_collected, release_in
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import Event
@@ -21,6 +22,7 @@ from functions.worker.claimer import Claimer
 from functions.worker.invocation import Invoker
 from functions.worker.message import Message, Returned
 from functions.worker.preconditions import Permission, Preconditions
+from functions.worker.releases import Releases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,7 @@ class Attempts:
     invoker: Invoker
     settler: Settler
     flow_turns: FlowTurns
+    releases: Releases
     journal: Journal
 
     def run(self, timer: Timer, message: Message, *, ends_at: datetime) -> Returned | None:
@@ -47,6 +50,7 @@ class Attempts:
             return Returned("its clock is skewed")
         served = self.preconditions.serve(timer)
         if served is None:
+            self.releases.unserved(timer)
             return None
         timer, now = served, self.clock.now()
         if timer.wakes_at - now > MAX_WAIT:
@@ -56,6 +60,8 @@ class Attempts:
                 "came_early", job_id=str(job_id_of(timer.job)), early_ms=(timer.wakes_at - now) // MILLISECOND
             )
             return None
+        if is_collected(timer):
+            return None if self.preconditions.is_over(timer) else self.releases.enter(timer)
         # Fetched before the claim: what fails here costs no lease.
         payload = self.invoker.payload_of(timer.job)
         now = self.clock.now()
@@ -82,8 +88,12 @@ class Attempts:
     ) -> Outcome | Returned | None:
         """What its target answered; or what happens to the message, when it was not called."""
         claim = self.claimer.claim(timer, message)
+        if claim is None:
+            self.releases.after(timer)
         if not isinstance(claim, Claim):
             return claim
+        if release_in(timer.job) is not None:
+            return self.releases.give(timer, claim, permission, message)
         if timer.job.delivery is Delivery.AT_MOST_ONCE:
             # Nobody else can have it: its time begins when its start is written, however long that took.
             lease_until = lease_of(timer.job.timeout, now=self.clock.now())

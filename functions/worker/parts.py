@@ -10,6 +10,7 @@ from functions.worker.claimer import Claimer
 from functions.worker.invocation import Invoker
 from functions.worker.keeper import Keeper
 from functions.worker.preconditions import Preconditions
+from functions.worker.releases import Releases
 from functions.worker.start import Starts
 
 PARTS: Mapping[str, type] = MappingProxyType(
@@ -19,6 +20,7 @@ PARTS: Mapping[str, type] = MappingProxyType(
         "invoker": Invoker,
         "keeper": Keeper,
         "preconditions": Preconditions,
+        "releases": Releases,
         "starts": Starts,
     }
 )

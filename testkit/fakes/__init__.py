@@ -6,6 +6,7 @@ They hold rows, not references: what is written is encoded and decoded as the re
 from testkit.fakes.audit import InMemoryAuditStream, RecordingAudit
 from testkit.fakes.breakers import InMemoryBreakerStore
 from testkit.fakes.clock import FakeClock
+from testkit.fakes.collections import InMemoryCollectionStore
 from testkit.fakes.dead_letters import InMemoryDeadLetters
 from testkit.fakes.deletions import InMemoryDeletionStore, InMemoryTenantData
 from testkit.fakes.discarding import DiscardingAudit, DiscardingCounter
@@ -37,6 +38,7 @@ __all__ = [
     "GivenWebhookKeys",
     "InMemoryAuditStream",
     "InMemoryBreakerStore",
+    "InMemoryCollectionStore",
     "InMemoryDeadLetters",
     "InMemoryDeletionStore",
     "InMemoryExportStore",

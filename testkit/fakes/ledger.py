@@ -126,6 +126,29 @@ class InMemoryLedger:
         row = replace(row, due_at=kept(timer.due_at), tried=tried or row.tried)
         return self._write(timer.job.key, row, now=now, scheduled_at=timer.job.scheduled_at)
 
+    def end_collected(
+        self,
+        timer: Timer,
+        event: Event,
+        *,
+        owner: str,
+        now: datetime,
+        following: Timer | None = None,
+        result: str = "",
+        error: str = "",
+        tried: str = "",
+    ) -> Applied | Refused:
+        row = self.rows.get(timer.job.key)
+        is_mine = row is not None and (row.state, row.owner, row.attempt) == (target(event), owner, timer.attempt)
+        is_free = may_claim(row, attempt=timer.attempt, due_at=timer.due_at, owner="")
+        if not is_mine and not (is_free and _state(row) in sources(event)):
+            return Refused(row)
+        row = replace(row or LedgerRow(state=State.ABSENT), state=target(event), owner=owner, attempt=timer.attempt)
+        row = replace(row, due_at=kept((following or timer).due_at), job_id=str(job_id_of(timer.job)))
+        row = replace(row, result=_cut(result), error=_cut(error), tried=tried or row.tried)
+        row = replace(row, asked=encode_asked(timer.job))
+        return self._write(timer.job.key, row, now=now, scheduled_at=timer.job.scheduled_at)
+
     def hold(self, timer: Timer, *, fence: int, owner: str, lease_until: datetime, now: datetime) -> Applied | Refused:
         row = self.rows.get(timer.job.key)
         if row is None or (row.fence, row.owner, row.state) != (fence, owner, State.RUNNING):
@@ -273,19 +296,19 @@ class InMemoryLedger:
         )
 
     def bury(
-        self, letter: DeadLetter, job: Job, *, row: LedgerRow | None, owner: str, now: datetime
+        self, letter: DeadLetter, job: Job, *, row: LedgerRow | None, owner: str, now: datetime, tried: str = ""
     ) -> Applied | Refused:
         met = self.rows.get(job.key)
         if row is not None and row.state not in sources(Event.BURY):
             return Refused(row)
         return self._end_with_dead_letter(
-            letter, job, Event.BURY, met, may_end=is_unchanged(met, row), owner=owner, now=now
+            letter, job, Event.BURY, met, may_end=is_unchanged(met, row), owner=owner, now=now, tried=tried
         )
 
     def get(self, key: str) -> LedgerRow | None:
         return self.rows.get(key)
 
-    def get_many(self, keys: Sequence[str]) -> dict[str, LedgerRow]:
+    def get_many(self, keys: Sequence[str], *, is_consistent: bool = False) -> dict[str, LedgerRow]:
         return {key: self.rows[key] for key in keys if key in self.rows}
 
     def expire(self, now: datetime) -> None:

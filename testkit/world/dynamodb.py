@@ -17,6 +17,7 @@ from functions.adapters.dynamodb import pending as dynamodb_pending
 from functions.adapters.dynamodb import shards as dynamodb_shards
 from functions.adapters.dynamodb import usage as dynamodb_usage
 from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
+from functions.adapters.dynamodb.collections import DynamoDBCollectionStore
 from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks
 from functions.adapters.dynamodb.dead_letters import MARKS, DynamoDBDeadLetters
 from functions.adapters.dynamodb.flows import DynamoDBFlowStore
@@ -275,6 +276,7 @@ def _stores(tables: Tables, wheel: Wheel, clock: FakeClock) -> Stores:
         rates=DynamoDBRateStore(tenants),
         permits=DynamoDBPermitStore(tenants),
         flows=DynamoDBFlowStore(tenants),
+        collections=DynamoDBCollectionStore(tenants),
         tenants=DynamoDBTenantStore(tenants),
         usage=UsageOfTenants(tables[TENANTS]),
         pending=Pending(tables[TENANTS]),

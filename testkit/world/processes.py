@@ -131,6 +131,7 @@ class Processes(Passing):
             "exports",
             "permits",
             "flows",
+            "collections",
             "rates",
         )
         # Read now and then by processes that place or admit: not a step of a history.

@@ -11,6 +11,7 @@ from functions.domain.jobs.claims import LedgerRow
 from functions.domain.operations.operation import Operation
 from functions.domain.tenants.usage import Usage
 from functions.domain.wheel import Wheel
+from functions.ports.collections import CollectionStore
 from functions.ports.dead_letters import DeadLetter, DeadLetters
 from functions.ports.flows import FlowStore
 from functions.ports.ledger import Ledger
@@ -33,6 +34,7 @@ class KeptByAll(Protocol):
     ledger: SeenLedger
     shards: SeenShards
     flows: FlowStore
+    collections: CollectionStore
     payloads: fakes.InMemoryPayloadStore
     history: History
 
@@ -141,6 +143,7 @@ class Stores:
     rates: RateStore
     permits: PermitStore
     flows: FlowStore
+    collections: CollectionStore
     tenants: TenantStore
     usage: SeenUsage
     pending: SeenPending
@@ -174,6 +177,7 @@ def in_memory(wheel: Wheel, clock: fakes.FakeClock) -> Stores:
         rates=fakes.InMemoryRateStore(),
         permits=fakes.InMemoryPermitStore(),
         flows=fakes.InMemoryFlowStore(),
+        collections=fakes.InMemoryCollectionStore(),
         tenants=fakes.InMemoryTenantStore(),
         usage=fakes.InMemoryUsageStore(),
         pending=fakes.InMemoryPendingStore(),

@@ -28,6 +28,7 @@ def wiring_of(
         **given,
         **{name: Port(process, name, store, around) for name, store in stores.items()},
         "clock": process.clock,
+        "end_side_by_side": process.map_side_by_side,
         "side_by_side": process.map_side_by_side,
     }
     return Container(everything, parts=_PARTS, instead=lambdas)

@@ -15,6 +15,7 @@ from moto import mock_aws
 
 from functions.adapters.dynamodb import tables
 from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
+from functions.adapters.dynamodb.collections import DynamoDBCollectionStore
 from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks
 from functions.adapters.dynamodb.dead_letters import MARKS, DynamoDBDeadLetters
 from functions.adapters.dynamodb.deletions import DynamoDBDeletionStore
@@ -36,6 +37,7 @@ from functions.domain.far_ring.timer_record import decode_timer
 from functions.domain.instants import from_seconds, parse_instant
 from functions.domain.jobs.job import Timer
 from functions.domain.operations.operation import Operation
+from functions.ports.collections import CollectionStore
 from functions.ports.dead_letters import DeadLetter, DeadLetters
 from functions.ports.flows import FlowStore
 from functions.ports.ledger import Ledger
@@ -297,6 +299,15 @@ def flows(dynamodb: "DynamoDBClient | None") -> Iterator[FlowStore]:
         return
     with _table(dynamodb, tables.TENANTS) as name:
         yield DynamoDBFlowStore(Table(dynamodb, name))
+
+
+@pytest.fixture
+def collections(dynamodb: "DynamoDBClient | None") -> Iterator[CollectionStore]:
+    if dynamodb is None:
+        yield fakes.InMemoryCollectionStore()
+        return
+    with _table(dynamodb, tables.TENANTS) as name:
+        yield DynamoDBCollectionStore(Table(dynamodb, name))
 
 
 @pytest.fixture

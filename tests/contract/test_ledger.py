@@ -1247,6 +1247,100 @@ def test_a_buried_row_outlives_every_message_of_the_next_attempt(ledger_subject:
     assert ledger_subject.expires_at(timer.job.key) > NOON + MAX_BACKOFF + MESSAGE_LIFE
 
 
+def end_collected(
+    ledger: Ledger, timer: Timer, event: Event = Event.DELIVER, *, owner: str = "me", **given: Any
+) -> Applied | Refused:
+    return ledger.end_collected(timer, event, owner=owner, now=NOON, **given)
+
+
+def test_an_attempt_that_was_made_with_others_ends_by_one_write(ledger: Ledger):
+    timer = a_timer()
+
+    assert end_collected(ledger, timer, result='{"release":"b-1"}') == Applied()
+
+    row = row_of(ledger, timer.job)
+    assert (row.state, row.attempt, row.result, row.job_id, row.fence) == (
+        State.SUCCEEDED,
+        1,
+        '{"release":"b-1"}',
+        str(job_id_of(timer.job)),
+        0,
+    )
+    assert row.asked == encode_asked(timer.job)
+
+
+def test_only_the_first_end_of_such_an_attempt_stands(ledger: Ledger):
+    timer = a_timer()
+    following = a_next(timer)
+
+    assert end_collected(ledger, timer, Event.RETURN, following=following, error="503", tried="1") == Applied()
+    assert end_collected(ledger, timer, Event.RETURN, following=following, error="503", tried="1") == Applied()
+    assert isinstance(end_collected(ledger, timer, owner="zombie"), Refused)
+
+    row = row_of(ledger, timer.job)
+    assert (row.state, row.attempt, row.due_at, row.error, row.tried) == (
+        State.RETRYING,
+        1,
+        following.due_at,
+        "503",
+        "1",
+    )
+
+
+def test_the_next_attempt_ends_after_a_retry_and_not_before_it_is_due(ledger: Ledger):
+    timer = a_timer()
+    following = a_next(timer)
+    end_collected(ledger, timer, Event.RETURN, following=following)
+
+    assert isinstance(end_collected(ledger, replace(following, due_at=following.due_at - MILLISECOND)), Refused)
+    assert end_collected(ledger, following) == Applied()
+
+    assert row_of(ledger, timer.job).attempt == 2
+
+
+@pytest.mark.parametrize("event", [Event.DELIVER, Event.RETURN])
+def test_what_has_ended_or_was_cancelled_ends_in_no_release(ledger: Ledger, event: Event):
+    ended, cancelled, running = a_timer(), a_timer(), a_timer()
+    end_collected(ledger, ended)
+    ledger.cancel(job_id_of(cancelled.job), owner="caller", now=NOON)
+    claim(ledger, running, owner="worker")
+
+    for timer in (ended, cancelled, running):
+        assert isinstance(end_collected(ledger, timer, event, owner="late"), Refused)
+
+    assert row_of(ledger, cancelled.job).state is State.CANCELLED
+    assert row_of(ledger, running.job).state is State.RUNNING
+
+
+def test_a_job_that_was_registered_or_parked_ends_with_others_and_keeps_its_fingerprint(ledger: Ledger):
+    timer = a_timer()
+    register(ledger, timer.job, owner="api")
+    ledger.park(timer, until=NOON + LEASE, now=NOON, flow="acme#+0123456789abcdef")
+
+    assert row_of(ledger, timer.job).waits_for == "acme#+0123456789abcdef"
+    assert end_collected(ledger, timer) == Applied()
+    assert row_of(ledger, timer.job).fingerprint == "f1"
+
+
+def test_a_tombstone_says_what_its_job_waited_for(ledger: Ledger):
+    timer = a_timer()
+    ledger.park(timer, until=NOON + LEASE, now=NOON, flow="acme#+0123456789abcdef")
+
+    answer = ledger.cancel(job_id_of(timer.job), owner="caller", now=NOON)
+
+    assert isinstance(answer, Cancelled)
+    assert answer.waited_for == "acme#+0123456789abcdef"
+
+
+def test_rows_are_read_together_as_of_all_writes_before(ledger: Ledger):
+    timer = a_timer()
+    end_collected(ledger, timer)
+
+    found = ledger.get_many([timer.job.key, "acme#nobody"], is_consistent=True)
+
+    assert found == {timer.job.key: row_of(ledger, timer.job)}
+
+
 def a_next(timer: Timer, *, attempt: int | None = None) -> Timer:
     """The timer of another attempt of the same job."""
     return Timer(job=timer.job, due_at=timer.due_at + SECOND, attempt=attempt or timer.attempt + 1)

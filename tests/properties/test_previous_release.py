@@ -53,6 +53,7 @@ NEWS = {
         "run_deadline",
         "keeps",
         "callbacks",
+        "collect",
     },
     "message": {
         "trace",
@@ -72,12 +73,13 @@ NEWS = {
     "cursors": {"unhandled"},
     "definition": {
         "callbacks",
+        "collect",
+        "failure_history",
         "flows",
         "is_ordered",
         "run_deadline",
         "spread_from",
         "success_history",
-        "failure_history",
     },
     "shards row": {"unhandled"},
 }

@@ -86,6 +86,8 @@ class VirtualStage:
                 "rates": fakes.InMemoryRateStore(),
                 "permits": fakes.InMemoryPermitStore(),
                 "flows": fakes.InMemoryFlowStore(),
+                "collections": fakes.InMemoryCollectionStore(),
+                "end_side_by_side": lambda end, members: [end(member) for member in members],
                 "targets": self.targets,
                 "breaker_store": fakes.InMemoryBreakerStore(),
                 "audit": fakes.DiscardingAudit(),

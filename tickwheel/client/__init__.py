@@ -1,6 +1,7 @@
 """Tickwheel's API as typed calls: the client, its arguments, and its results."""
 
 from tickwheel.client.api import Client
+from tickwheel.client.collect import Collect
 from tickwheel.client.dead_letters import DeadLetter, DeadLetterFilter, LetterFilter
 from tickwheel.client.flows import Flow
 from tickwheel.client.jobs import Http, Job, NewJob, RetryPolicy
@@ -12,6 +13,7 @@ from tickwheel.client.tenants import Tenant
 __all__ = [
     "Calendar",
     "Client",
+    "Collect",
     "DeadLetter",
     "DeadLetterFilter",
     "Every",

@@ -38,6 +38,7 @@ from tickwheel.client.calls.jobs import JobCalls, path_of
 from tickwheel.client.calls.operations import Operations
 from tickwheel.client.calls.schedules import Schedules
 from tickwheel.client.calls.tenants import Tenants, turn_stage
+from tickwheel.client.collect import Collect
 from tickwheel.client.endpoint import LoopbackTransport, find_endpoint
 from tickwheel.client.fields import encode
 from tickwheel.client.flows import Flow
@@ -151,6 +152,7 @@ class Client(JobCalls, FlowCalls):
         asynchronous: bool | None = None,
         tags: Sequence[str] = (),
         flow: Sequence[Flow] = (),
+        collect: Collect | None = None,
         on_success: str | None = None,
         on_failure: str | None = None,
         on_end: str | None = None,
@@ -184,6 +186,7 @@ class Client(JobCalls, FlowCalls):
                 asynchronous=asynchronous,
                 tags=tags,
                 flow=flow,
+                collect=collect,
                 on_success=on_success,
                 on_failure=on_failure,
                 on_end=on_end,

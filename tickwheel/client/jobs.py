@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from tickwheel.client.answers import Answer, Wire
+from tickwheel.client.collect import Collect, collect_problems, parse_collect
 from tickwheel.client.durations import parse_duration
 from tickwheel.client.fields import (
     Parsers,
@@ -107,7 +108,8 @@ class JobFields:
 
     `run_deadline` is how long a run may take, all its attempts and waits included, from its due time on;
     `http` is for HTTP targets; `asynchronous` starts a Lambda function without waiting for its answer; `tags` are labels;
-    `flow` names up to three flows whose rate and concurrency this job shares with the others that name them. `on_success`,
+    `flow` names up to three flows whose rate and concurrency this job shares with the others that name them; `collect` says
+    with which others it is given to its target in one call. `on_success`,
     `on_failure` and `on_end` are targets that are called with the outcome when the job has ended.
     """
 
@@ -123,6 +125,7 @@ class JobFields:
     asynchronous: bool | None = None
     tags: Sequence[str] = ()
     flow: Sequence[Flow] = ()
+    collect: Collect | None = None
     on_success: str | None = None
     on_failure: str | None = None
     on_end: str | None = None
@@ -140,6 +143,7 @@ class JobFields:
             *flag_problems(f"{prefix}asynchronous", self.asynchronous),
             *list_problems(f"{prefix}tags", self.tags, str, "texts"),
             *flow_problems(f"{prefix}flow", self.flow),
+            *collect_problems(f"{prefix}collect", self.collect),
             *(
                 problem
                 for name in ("on_success", "on_failure", "on_end")
@@ -307,6 +311,7 @@ JOB_PARSERS: Parsers = {
     "run_deadline": parse_duration,
     "http": _parse_http,
     "flow": parse_flows,
+    "collect": parse_collect,
 }
 """How the fields of a job are read that are not taken as they are."""
 

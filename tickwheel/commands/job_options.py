@@ -6,12 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
+from tickwheel.client.collect import Collect
 from tickwheel.client.fields import said
 from tickwheel.client.flows import Flow
 from tickwheel.commands.option_sets import OptionSet
 from tickwheel.commands.options import Header, duration, header_option, headers_of, option_of, read_json
 
 _flow = option_of(Flow.parse)
+_collect = option_of(Collect.parse)
 
 
 @dataclass(kw_only=True)
@@ -99,6 +101,14 @@ class JobOptions(OptionSet):
             parser=_flow,
             metavar="FLOW",
             help="A flow whose limits it shares: stripe, or stripe,rate=60/min,burst=10,concurrency=5. Repeatable.",
+        ),
+    ] = None
+    collect: Annotated[
+        Collect | None,
+        typer.Option(
+            parser=_collect,
+            metavar="COLLECT",
+            help="Give it to its target together with others: export,for=1h,max=100, or digest,at=0 7 * * *,timezone=Europe/Berlin.",
         ),
     ] = None
     on_success: Annotated[str | None, typer.Option(help="A target that is called when the job has succeeded.")] = None

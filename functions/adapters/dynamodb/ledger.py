@@ -79,14 +79,14 @@ class DynamoDBLedger(LedgerAttempts, LedgerControl):
         )
 
     def bury(
-        self, letter: DeadLetter, job: Job, *, row: LedgerRow | None, owner: str, now: datetime
+        self, letter: DeadLetter, job: Job, *, row: LedgerRow | None, owner: str, now: datetime, tried: str = ""
     ) -> Applied | Refused:
         """Four write units; refused when a worker has touched the row since it was seen."""
         if row is not None and row.state not in sources(Event.BURY):
             return Refused(row)
         unchanged, seen = unchanged_since(row)
         return self._end_with_dead_letter(
-            letter, job, condition=unchanged, state=target(Event.BURY), owner=owner, now=now, **seen
+            letter, job, condition=unchanged, state=target(Event.BURY), owner=owner, now=now, tried=tried, **seen
         )
 
     def get(self, key: str) -> LedgerRow | None:
@@ -94,9 +94,10 @@ class DynamoDBLedger(LedgerAttempts, LedgerControl):
         item = self.table.get({"k": key})
         return read_row(item) if item else None
 
-    def get_many(self, keys: Sequence[str]) -> dict[str, LedgerRow]:
-        """Half a read unit a row."""
-        items = self.table.get_many({"k": key} for key in dict.fromkeys(keys))
+    def get_many(self, keys: Sequence[str], *, is_consistent: bool = False) -> dict[str, LedgerRow]:
+        """Half a read unit a row, and a whole one when it is consistent."""
+        wanted = [{"k": key} for key in dict.fromkeys(keys)]
+        items = self.table.get_many(wanted, is_consistent=is_consistent)
         return {item["k"]: read_row(item) for item in items}
 
     def _end_with_dead_letter(

@@ -18,6 +18,12 @@ from functions.domain.lifecycle import Event, State, target
 from functions.domain.targets.http_answers import RESULT_LIMIT
 from functions.ports.ledger import Applied, Claimed, Refused
 
+_NOBODY_HAS_IT = (
+    "attribute_not_exists(k) OR (s = :scheduled AND (attribute_not_exists(a) OR a <= :attempt)) OR "
+    "(s = :retrying AND a < :attempt"
+)
+"""To be continued by what a retry must not be due after."""
+
 
 @dataclass
 class LedgerAttempts(LedgerWrites):
@@ -25,10 +31,8 @@ class LedgerAttempts(LedgerWrites):
 
     def claim(self, timer: Timer, *, owner: str, lease_until: datetime, now: datetime) -> Claimed | Refused:
         """One write unit, refused or not."""
-        waits = "(s = :scheduled AND (attribute_not_exists(a) OR a <= :attempt))"
         # A message that is due before the retry is not its message: it looks after an attempt that has ended since.
-        is_next = "(s = :retrying AND a < :attempt AND d <= :due)"
-        nobody_has_it = f"attribute_not_exists(k) OR {waits} OR {is_next}"
+        nobody_has_it = f"{_NOBODY_HAS_IT} AND d <= :due)"
         return self._take(
             timer,
             owner=owner,
@@ -124,6 +128,39 @@ class LedgerAttempts(LedgerWrites):
             now=now,
             fence=fence,
             running=State.RUNNING,
+            result=result[:RESULT_LIMIT],
+            error=error[:RESULT_LIMIT],
+            **_said(tried=tried),
+        )
+
+    def end_collected(
+        self,
+        timer: Timer,
+        event: Event,
+        *,
+        owner: str,
+        now: datetime,
+        following: Timer | None = None,
+        result: str = "",
+        error: str = "",
+        tried: str = "",
+    ) -> Applied | Refused:
+        """One write unit, and the only one of such an attempt, refused or not."""
+        nobody_has_it = f"{_NOBODY_HAS_IT} AND d <= :mine)"
+        return self._write(
+            following or timer,
+            condition=f"{nobody_has_it} OR (s = :state AND o = :owner AND a = :attempt)",
+            assignments="d = :due, a = :attempt, i = :id, g = :asked, z = :result, e = :error"
+            + (", t = :tried" if tried else ""),
+            state=target(event),
+            owner=owner,
+            now=now,
+            scheduled=State.SCHEDULED,
+            retrying=State.RETRYING,
+            mine=timer.due_at,
+            attempt=timer.attempt,
+            id=str(job_id_of(timer.job)),
+            asked=encode_asked(timer.job),
             result=result[:RESULT_LIMIT],
             error=error[:RESULT_LIMIT],
             **_said(tried=tried),

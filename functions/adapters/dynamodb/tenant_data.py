@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from functions.adapters.dynamodb.breakers import INDEX
+from functions.adapters.dynamodb.collections import OF_TENANT
 from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks
 from functions.adapters.dynamodb.dead_letters import MARKS
 from functions.adapters.dynamodb.operations import OPEN
@@ -19,6 +20,7 @@ from functions.adapters.dynamodb.table import Found, Item, Table, attributes, pl
 from functions.domain.dead_letters.dead_letter_id import DEAD_LETTER_LIFE
 from functions.domain.far_ring.timer_key import owned_prefix
 from functions.domain.instants import EPOCH, format_instant, from_ms
+from functions.domain.jobs.collection import CollectionId
 from functions.domain.jobs.job import Priority
 from functions.domain.operations.operation import JobFilter, WalkPosition, rest_of, stretches
 from functions.domain.tenants.deletion import DeletionStage
@@ -37,6 +39,8 @@ _HOURS = 72
 _HOUR = timedelta(hours=1)
 _PREFIXES = ("jobs", "schedules", "exports")
 _TRIES = 8
+_FROM_THE_START = "{}"
+"""Where a page begins that says nothing else, as JSON."""
 
 
 class NotDeleted(RuntimeError):
@@ -159,7 +163,17 @@ class StoredTenantData:
         )
 
     def _rows(self, tenant: str, after: str) -> Swept:
-        """The tenant's own rows in the table of all tenants."""
+        """The tenant's own rows in the table of all tenants. What waits in its collections goes before what names these."""
+        named = _query(
+            self.tenant_rows, "t = :t AND begins_with(i, :owned)", after="", t=tenant, owned=OF_TENANT, limit=_BATCH
+        )
+        for item in named.items:
+            digest = item["i"].removeprefix(OF_TENANT)
+            _delete_all(self.tenant_rows, "t = :t", only="t, i", t=str(CollectionId(tenant, digest)))
+        if named.items:
+            swept = _swept(self.tenant_rows, named, named.items)
+            # Again from where it was, until none is named any more.
+            return Swept(swept.deleted, after or _FROM_THE_START)
         return _delete_page(self.tenant_rows, "t = :t", after=after, t=tenant)
 
     def _scan(self, table: Table, tenant: str, after: str) -> Swept:
@@ -170,11 +184,11 @@ class StoredTenantData:
         return _swept(table, found, found.items)
 
 
-def _delete_all(table: Table, condition: str, **values: Any) -> int:
+def _delete_all(table: Table, condition: str, *, only: str = "p, s", **values: Any) -> int:
     """Every selected row of a partition."""
     deleted, after = 0, ""
     while True:
-        swept = _delete_page(table, condition, after=after, only="p, s", **values)
+        swept = _delete_page(table, condition, after=after, only=only, **values)
         deleted += swept.deleted
         if swept.after is None:
             return deleted
@@ -203,4 +217,4 @@ def _swept(table: Table, found: Found, keys: Sequence[Item]) -> Swept:
 
 
 def _start(after: str) -> Item | None:
-    return plain(json.loads(after)) if after else None
+    return (plain(json.loads(after)) or None) if after else None

@@ -159,7 +159,8 @@ def _judge(answer: Any, body: bytes, *, is_whole: bool) -> Outcome:
         named = value.get("errorType") if isinstance(value, dict) else None
         kind = named if isinstance(named, str) and _ERROR_TYPE.fullmatch(named) else answer["FunctionError"]
         return Failed(f"{kind}: the function failed; its log says why", error_class="function_error")
-    return Pending() if is_pending(value) else Succeeded(result_of(answer["StatusCode"], body, is_whole=is_whole))
+    said = body.decode(errors="replace") if is_whole else ""
+    return Pending() if is_pending(value) else Succeeded(result_of(answer["StatusCode"], body, is_whole=is_whole), said)
 
 
 def _parsed(body: bytes) -> Any:

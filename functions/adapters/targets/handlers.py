@@ -48,6 +48,7 @@ class HandlerCaller:
 def _run(handler: Handler, payload: str | None, invocation: Invocation) -> Outcome:
     try:
         value = handler(json.loads(payload) if payload is not None else None, invocation)
-        return Pending() if is_pending(value) else Succeeded(json.dumps(value, allow_nan=False))
+        said = json.dumps(value, allow_nan=False)
+        return Pending() if is_pending(value) else Succeeded(said, said)
     except BaseException as error:  # noqa: BLE001  whatever a user's code raises, sys.exit too, is the result
         return Failed(f"{type(error).__name__}: {error}", error_class="handler_error")

@@ -131,7 +131,9 @@ class _Answer:
         match judgement.meaning:
             case AnswerMeaning.SUCCESS:
                 is_whole = self._is_whole  # before the chunks: none comes after it
-                return Succeeded(result_of(status, b"".join(self._chunks), is_whole=is_whole))
+                body = b"".join(self._chunks)
+                answer = body.decode("utf-8-sig", errors="replace") if is_whole else ""
+                return Succeeded(result_of(status, body, is_whole=is_whole), answer)
             case AnswerMeaning.PENDING:
                 return Pending()
             case AnswerMeaning.REDIRECT:

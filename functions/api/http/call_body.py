@@ -9,6 +9,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from functions.api.http import requests
+from functions.api.http.collect_body import CollectBody, check_company
 from functions.api.http.flow_body import FlowBody
 from functions.domain.errors import InvalidJob
 from functions.domain.far_ring.timer_record import PAYLOAD_LIMIT
@@ -175,6 +176,10 @@ class CallBody(requests.StrictModel):
         ),
         requests.obeying(lambda flows: check_flows(_named(flows))),
     ] = ()
+    collect: Annotated[
+        CollectBody | None,
+        Field(description="With which other jobs it is given to its target in one call, and when."),
+    ] = None
     on_success: Annotated[
         str | None, Field(description="A target that is called with the outcome when the job has succeeded.")
     ] = None
@@ -196,6 +201,11 @@ class CallBody(requests.StrictModel):
                 "ordered", "has an order, which only exactly_once jobs keep: leave delivery out, or ordered"
             )
         return value
+
+    @field_validator("collect")
+    @classmethod
+    def _goes_with_others(cls, value: CollectBody | None, info: ValidationInfo) -> CollectBody | None:
+        return check_company(value, info)
 
     @field_validator("target")
     @classmethod
@@ -271,6 +281,7 @@ class CallBody(requests.StrictModel):
             on_success=self.on_success or "", on_failure=self.on_failure or "", on_end=self.on_end or ""
         )
         given = {"retry": self.retry.policy(), "options": self.options(), "flows": flows, "callbacks": callbacks}
+        given["collect"] = self.collect.terms() if self.collect is not None else None
         return {**same, "priority": priority, **given}
 
     def options(self) -> TargetOptions:

@@ -13,6 +13,7 @@ from functions.domain.explanation.facts import Explanation, Facts
 from functions.domain.far_ring.cursor import ClassCursor, has_passed
 from functions.domain.far_ring.timer_key import timer_key
 from functions.domain.instants import MILLISECOND
+from functions.domain.jobs.collection import CollectionId, collection_in, parse_collection
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import JobId, attempt_id
 from functions.domain.jobs.occurrence import fire_of
@@ -24,6 +25,7 @@ from functions.domain.targets.flows import parse_flow_id
 from functions.domain.tenants.backlog import Backlog
 from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
+from functions.ports.collections import CollectionStore
 from functions.ports.schedules import ScheduleStore, StoredSchedule
 from functions.ports.shards import ShardStore
 from functions.ports.targets import BreakerStore
@@ -47,6 +49,7 @@ class Explainer:
     shards: ShardStore
     plans: TenantPlans
     flow_reader: FlowReader
+    collections: CollectionStore
     backlogs: Callable[[str], Backlog | None] = lambda _: None
 
     def explain(self, job_id: JobId) -> tuple[JobInWheel, Explanation]:
@@ -73,7 +76,10 @@ class Explainer:
             behind=behind,
             backlog=self.backlogs(found.job_id.tenant) if behind is not None else None,
         )
-        if is_open and facts.waits_for_flow:
+        collection = self._collection_of(found) if is_open else None
+        if collection is not None:
+            facts = replace(facts, collection=self.collections.state(collection))
+        elif is_open and facts.waits_for_flow:
             wait = self.flow_reader.wait_of(found.job_id, parse_flow_id(facts.waits_for_flow))
             facts = replace(facts, flow_wait=wait)
         return found, explain(facts)
@@ -95,6 +101,11 @@ class Explainer:
             return None, False  # its attempt will say why it cannot be called
         breaker = self.breakers.get(tenant, destination)
         return (breaker.until, False) if breaker else (None, True)
+
+    def _collection_of(self, found: JobInWheel) -> CollectionId | None:
+        """Of which collection it is, as far as its row or its id says so."""
+        noted = parse_collection(found.row.waits_for)
+        return noted or collection_in(found.job_id.tenant, found.job_id.identity)
 
     def _schedule_of(self, job_id: JobId) -> tuple[StoredSchedule | None, ScheduleState | None]:
         fire = fire_of(job_id.identity)

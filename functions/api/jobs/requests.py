@@ -131,6 +131,7 @@ def _template_of(job: Job) -> JobTemplate:
         "tags",
         "flows",
         "callbacks",
+        "collect",
     )
     expires_after = job.expires_at - job.scheduled_at if job.expires_at else None
     return JobTemplate(**{name: getattr(job, name) for name in same}, expires_after=expires_after)

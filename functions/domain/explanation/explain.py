@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from math import inf
 
+from functions.domain.explanation.collected import explain_collected
 from functions.domain.explanation.facts import Explanation, Facts, Reason
 from functions.domain.far_ring.cursor import ClassCursor
 from functions.domain.instants import DAY, SECOND, format_instant, from_seconds
@@ -23,6 +24,8 @@ from functions.domain.tenants.plan import TenantPlan
 
 def explain(facts: Facts) -> Explanation:
     """Why a job has not run yet, or what became of it."""
+    if facts.collection is not None and facts.is_in_collection:
+        return explain_collected(facts.collection)
     state = facts.row.state if facts.row else State.ABSENT
     return _EXPLAIN[state](facts, facts.row or LedgerRow(state=state))
 

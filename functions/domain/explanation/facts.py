@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from functions.domain.far_ring.cursor import ClassCursor
 from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.collection import CollectionState
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import JobId
 from functions.domain.schedules.state import ScheduleState
@@ -34,6 +35,8 @@ class Reason(StrEnum):
     """It was put back before its claim, as a rule because the breaker of its destination is open."""
     WAITING_FOR_FLOW = "waiting_for_flow"
     """It waits in the room of a flow that it names."""
+    COLLECTED = "collected"
+    """It waits to be given to its target together with others."""
     TENANT_PAUSED = "tenant_paused"
     """Nothing of its tenant is promoted or called."""
     AT_CONCURRENCY_CAP = "at_concurrency_cap"
@@ -77,6 +80,7 @@ class Facts:
     is_breaker_closed: it was looked up. plan: of its tenant, where that is known.
     behind: how far its class has been scanned, where that has not come to its far row although its bucket is open.
     backlog: of its tenant, where that has a cap and it is known. flow_wait: how it waits in the room of a flow, where it does.
+    collection: of the collection that it waits in, where it does.
     """
 
     job_id: JobId
@@ -92,6 +96,7 @@ class Facts:
     behind: ClassCursor | None = None
     backlog: Backlog | None = None
     flow_wait: FlowWait | None = None
+    collection: CollectionState | None = None
 
     @property
     def due_at(self) -> datetime:
@@ -114,6 +119,12 @@ class Facts:
     def waits_for_flow(self) -> str:
         """The flow in whose room it was put, if its claim has not followed yet; empty for none."""
         return self.row.waits_for if self.row is not None and self.parked_until is not None else ""
+
+    @property
+    def is_in_collection(self) -> bool:
+        """Whether nothing but its release keeps it: it is due, and neither a pause nor a cancel is in its way."""
+        is_stopped = self.row is not None and self.row.cancel_requested
+        return self.collection is not None and self.is_due and not (is_stopped or self.is_kept_by_a_pause)
 
     @property
     def is_kept_by_a_pause(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from functions.domain.errors import Undecodable
 from functions.domain.instants import MILLISECOND
 from functions.domain.jobs.callbacks import NO_CALLBACKS, read_callbacks, write_callbacks
+from functions.domain.jobs.collect import read_collect, write_collect
 from functions.domain.jobs.job import Job
 from functions.domain.jobs.occurrence import Keeps
 from functions.domain.targets.flows import read_flow, write_flow
@@ -36,6 +37,8 @@ def write_run_terms(job: Job) -> dict[str, Any]:
         record["K"] = list(job.occurrence.keeps)
     if job.callbacks:
         record["C"] = write_callbacks(job.callbacks)
+    if job.collect is not None:
+        record["L"] = write_collect(job.collect)
     return record
 
 
@@ -46,6 +49,7 @@ def read_run_terms(record: dict[str, Any], *, scheduled_at: datetime) -> dict[st
         "run_deadline": _span(record["D"]) if "D" in record else None,
         "flows": tuple(read_flow(flow) for flow in record.get("F", ())),
         "callbacks": read_callbacks(record["C"]) if "C" in record else NO_CALLBACKS,
+        "collect": read_collect(record["L"]) if "L" in record else None,
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from functions.domain.instants import format_duration, format_instant
+from functions.domain.jobs.collect import DEFAULT_MEMBERS, Collect
 from functions.domain.jobs.job import Job, Precision
 from functions.domain.jobs.occurrence import Occurrence
 from functions.domain.jobs.retry import RetryPolicy
@@ -23,6 +24,7 @@ def describe_job(job: Job) -> dict[str, Any]:
         "asynchronous": (job.options.is_async, False),
         "tags": (list(job.tags), []),
         "flow": ([flow_body(flow) for flow in job.flows], []),
+        "collect": (collect_body(job.collect) if job.collect is not None else None, None),
         **{name: (target, None) for name, target in job.callbacks.body().items()},
         "submitted_at": (format_instant(job.submitted_at) if job.submitted_at else None, None),
         "occurrence": (_occurrence_body(job.occurrence) if job.occurrence else None, None),
@@ -54,6 +56,18 @@ def flow_body(flow: NamedFlow) -> dict[str, Any]:
     """A flow as a job names it."""
     scope = {} if flow.scope is FlowScope.TENANT else {"scope": flow.scope.value}
     return {"key": flow.key, **scope, **(limits_body(flow.limits) if flow.limits is not None else {})}
+
+
+def collect_body(collect: Collect) -> dict[str, Any]:
+    """With which others a job is given to its target, and when."""
+    body = {
+        "key": collect.key,
+        "for": format_duration(collect.window) if collect.window is not None else None,
+        "max": collect.most if collect.most != DEFAULT_MEMBERS else None,
+        "at": collect.at or None,
+        "timezone": collect.timezone if collect.timezone != "UTC" else None,
+    }
+    return {name: value for name, value in body.items() if value is not None}
 
 
 def limits_body(limits: FlowLimits) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from functions.domain import key_lengths
 from functions.domain.errors import InvalidJob
 from functions.domain.instants import require_aware, to_ms
 from functions.domain.jobs.callbacks import NO_CALLBACKS, Callbacks
+from functions.domain.jobs.collect import Collect
 from functions.domain.jobs.occurrence import Occurrence
 from functions.domain.jobs.retry import RetryPolicy, asked_for, spread
 from functions.domain.targets.flows import NamedFlow, check_flows
@@ -75,7 +76,7 @@ class Job:
     options: how the target is called. tags: what its tenant finds it by, in order. flows: what bounds its calls together with
     those of other jobs. trace: that its submission brought.
     submitted_at: when the API took it in, where that is known: of no fire, and of no job of an older release.
-    callbacks: what is called when it has ended.
+    callbacks: what is called when it has ended. collect: with which others it is given to its target, and when.
     """
 
     tenant: str
@@ -99,6 +100,7 @@ class Job:
     flows: tuple[NamedFlow, ...] = ()
     submitted_at: datetime | None = None
     callbacks: Callbacks = NO_CALLBACKS
+    collect: Collect | None = None
 
     def __post_init__(self) -> None:
         check_tenant(self.tenant)

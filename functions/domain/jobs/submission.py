@@ -9,9 +9,11 @@ from datetime import datetime, timedelta
 
 from functions.domain.instants import MILLISECOND, MINUTE, from_ms, to_ms
 from functions.domain.jobs.callbacks import NO_CALLBACKS, Callbacks
+from functions.domain.jobs.collect import Collect, write_collect
+from functions.domain.jobs.collection import member_identity
 from functions.domain.jobs.id_check import check_of
 from functions.domain.jobs.job import Delivery, Job, Payload, Precision, Priority
-from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.job_id import MOVED, job_id_of
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.targets.flows import NamedFlow, write_flow
 from functions.domain.targets.options import USUAL, TargetOptions
@@ -50,6 +52,7 @@ class Submission:
     run_deadline: timedelta | None = None
     flows: tuple[NamedFlow, ...] = ()
     callbacks: Callbacks = NO_CALLBACKS
+    collect: Collect | None = None
 
 
 def job_of(
@@ -82,9 +85,14 @@ def job_of(
         trace=submission.trace,
         flows=submission.flows,
         callbacks=submission.callbacks,
+        collect=submission.collect,
         submitted_at=from_ms(to_ms(submission.asked_at)) if submission.asked_at is not None else None,
     )
-    return job if id_secret is None else replace(job, identity=identity + check_of(job_id_of(job), secret=id_secret))
+    if id_secret is None:
+        return job
+    if job.collect is not None and MOVED not in identity:
+        job = replace(job, identity=member_identity(job, unique=identity))
+    return replace(job, identity=job.identity + check_of(job_id_of(job), secret=id_secret))
 
 
 def submission_of(job: Job, *, due_at: datetime) -> Submission:
@@ -106,6 +114,7 @@ def submission_of(job: Job, *, due_at: datetime) -> Submission:
         tags=job.tags,
         flows=job.flows,
         callbacks=job.callbacks,
+        collect=job.collect,
     )
 
 
@@ -155,6 +164,7 @@ def _unusual_parts(submission: Submission) -> list[object]:
         "run_deadline": submission.run_deadline and submission.run_deadline // MILLISECOND,
         "flow": [write_flow(flow) for flow in submission.flows],
         "callbacks": submission.callbacks.body(),
+        "collect": write_collect(submission.collect) if submission.collect is not None else None,
     }
     given = {name: value for name, value in parts.items() if value}
     return [given] if given else []

@@ -165,6 +165,7 @@ def occurrence_job(
         tags=template.tags,
         flows=template.flows,
         callbacks=template.callbacks,
+        collect=template.collect,
         expires_at=scheduled_at + min(limits) if limits else None,
         occurrence=Occurrence(
             schedule_id=schedule.schedule_id,

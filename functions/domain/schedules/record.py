@@ -15,7 +15,8 @@ from typing import Any
 from functions.domain.errors import Undecodable
 from functions.domain.instants import format_duration, format_instant, parse_duration, parse_instant
 from functions.domain.jobs.callbacks import CallbackName, Callbacks
-from functions.domain.jobs.description import flow_body, retry_body
+from functions.domain.jobs.collect import DEFAULT_MEMBERS, Collect
+from functions.domain.jobs.description import collect_body, flow_body, retry_body
 from functions.domain.jobs.job import Delivery, Payload, Precision
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import Jitter, RetryPolicy, Strategy
@@ -235,6 +236,7 @@ def encode_template(job: JobTemplate, defaults: Defaults = STORED) -> dict[str, 
         "asynchronous": (job.options.is_async, False),
         "tags": (list(job.tags), []),
         "flow": ([flow_body(flow) for flow in job.flows], []),
+        "collect": (_optional(collect_body, job.collect), None),
         **{name: (target, None) for name, target in job.callbacks.body().items()},
     }
     payload = {} if job.payload.text is None else {"payload": json.loads(job.payload.text)}
@@ -257,7 +259,18 @@ def _read_job(written: dict[str, Any]) -> JobTemplate:
         options=_read_options(written),
         tags=tuple(written.get("tags", [])),
         flows=tuple(_read_flow(flow) for flow in written.get("flow", [])),
+        collect=_optional(_read_collect, written.get("collect")),
         callbacks=Callbacks(**{name.value: written[name.value] for name in CallbackName if name.value in written}),
+    )
+
+
+def _read_collect(written: dict[str, Any]) -> Collect:
+    return Collect(
+        key=written["key"],
+        window=_optional(parse_duration, written.get("for")),
+        most=written.get("max", DEFAULT_MEMBERS),
+        at=written.get("at", ""),
+        timezone=written.get("timezone", "UTC"),
     )
 
 

@@ -10,6 +10,7 @@ from enum import IntEnum, StrEnum
 from functions.domain import key_lengths
 from functions.domain.instants import DAY, SECOND
 from functions.domain.jobs.callbacks import NO_CALLBACKS, Callbacks
+from functions.domain.jobs.collect import Collect
 from functions.domain.jobs.job import (
     DOT_SEGMENTS,
     Delivery,
@@ -128,6 +129,7 @@ class JobTemplate:
     tags: tuple[str, ...] = ()
     flows: tuple[NamedFlow, ...] = ()
     callbacks: Callbacks = NO_CALLBACKS
+    collect: Collect | None = None
 
     def __post_init__(self) -> None:
         check_tags(self.tags)
@@ -232,6 +234,13 @@ class Schedule:
         require(sets <= MAX_HOLIDAY_SETS, f"has more than {MAX_HOLIDAY_SETS} sets", "calendar.holidays", sets)
 
     def _check_job(self) -> None:
+        if self.job.collect is not None:
+            alone = (
+                "excludes job.collect: a run waits for the others of its key, and would stand in the way of the next"
+            )
+            require(self.overlap is Overlap.ALLOW, f"{self.overlap} {alone}", "overlap", self.overlap)
+            late = "excludes job.collect: a run is given when its window closes"
+            require(self.max_lateness is None, late, "max_lateness", self.max_lateness)
         if self.job.delivery is Delivery.EXACTLY_ONCE:
             return
         overlap, failures = self.overlap, self.pause_after_failures

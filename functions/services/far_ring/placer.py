@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from functions.domain.errors import ClockSkewed, NotPlaced
+from functions.domain.far_ring.collected import enters_at_once
 from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.faults import fault_of
+from functions.domain.jobs.collection import CollectionId, release_in
 from functions.domain.jobs.job import Timer
 from functions.domain.wheel import Ring, Wheel
 from functions.ports.clock import Clock
 from functions.ports.ready_queue import ReadyQueue
 from functions.ports.timers import TimerStore
+from functions.services.far_ring.collecting import Collecting
 from functions.services.far_ring.flow_order import FlowOrders
 from functions.services.far_ring.pacer import Pacer
 
@@ -51,12 +54,13 @@ class Placer:
     ready: ReadyQueue
     pacer: Pacer | None = None
     flow_orders: FlowOrders | None = None
+    collecting: Collecting | None = None
 
     def place(self, timers: Sequence[Timer]) -> list[Placement]:
         """Place each timer; the answers are in the order of the timers."""
         placed: dict[int, Placement] = {}
         # Once: what it reserves is not reserved again by another attempt.
-        waiting = list(enumerate(self.pacer.pace(timers) if self.pacer is not None else timers))
+        waiting = list(enumerate(self._paced(timers)))
         unordered = {index: fault for index, timer in waiting if timer.job.flows and (fault := self._line_up(timer))}
         placed |= {index: Placement(None, fault) for index, fault in unordered.items()}
         waiting = [each for each in waiting if each[0] not in unordered]
@@ -67,7 +71,9 @@ class Placer:
             now = self.clock.now()
             far = [each for each in waiting if self._ring_of(each[1], now=now) is Ring.FAR]
             near = [each for each in waiting if self._ring_of(each[1], now=now) is Ring.NEAR]
-            placed |= self._place_far(far) | self._place_near(near)
+            collected = [each for each in near if self._collects(each[1], now=now)]
+            near = [each for each in near if each not in collected] if collected else near
+            placed |= self._place_far(far) | self._place_near(near) | self._collect(collected)
             waiting = [each for each in waiting if _may_try_again(placed[each[0]])]
             if not waiting:
                 break
@@ -129,6 +135,27 @@ class Placer:
             with suppress(Exception):
                 self.flow_orders.withdraw(timer)
 
+    def enter(self, timer: Timer) -> None:
+        """Put an attempt into its collection, and make sure of its release. Raises NotPlaced."""
+        _ring_or_raise(self._collect([(0, timer)])[0])
+
+    def note_put_off(self, timer: Timer, *, until: datetime) -> None:
+        """An attempt was put off: where it is a release, none other is to be sent meanwhile."""
+        found = release_in(timer.job)
+        if found is not None and self.collecting is not None:
+            self.collecting.note(found[0], until)
+
+    def reopen(self, collection: CollectionId) -> bool:
+        """Place the release of a collection, where none is known to come and something waits; whether it was placed.
+
+        Raises what the stores raise, and NotPlaced.
+        """
+        release = self.collecting.overdue(collection) if self.collecting is not None else None
+        if release is None:
+            return False
+        self._release(release)
+        return True
+
     def check_clock(self) -> None:
         """Raises NotPlaced when this clock may write no far rows: before a write that is not the placer's."""
         if self._is_skewed():
@@ -144,6 +171,41 @@ class Placer:
         except Exception as error:  # noqa: BLE001  the others of its batch have nothing to do with it
             return fault_of(error)
         return ""
+
+    def _paced(self, timers: Sequence[Timer]) -> Sequence[Timer]:
+        """What waits in a collection runs when that is released: neither a cap nor a pause has to keep it back before."""
+        if self.pacer is None:
+            return timers
+        now = self.clock.now()
+        collected = [self._collects(timer, now=now) for timer in timers]
+        paced = iter(self.pacer.pace([timer for timer, is_so in zip(timers, collected, strict=True) if not is_so]))
+        return [timer if is_so else next(paced) for timer, is_so in zip(timers, collected, strict=True)]
+
+    def _collects(self, timer: Timer, *, now: datetime) -> bool:
+        return self.collecting is not None and enters_at_once(timer, now=now)
+
+    def _collect(self, numbered: Sequence[tuple[int, Timer]]) -> dict[int, Placement]:
+        if not numbered or self.collecting is None:
+            return {}
+        timers = [timer for _, timer in numbered]
+        try:
+            unwritten = {id(timer) for timer in self.collecting.put(timers)}
+            for release in self.collecting.due([timer for timer in timers if id(timer) not in unwritten]):
+                self._release(release)
+        except Exception as error:  # noqa: BLE001  the others of its batch have nothing to do with it
+            return {index: Placement(None, fault_of(error)) for index, _ in numbered}
+        return {
+            index: Placement(None, _UNCONFIRMED) if id(timer) in unwritten else Placement(Ring.NEAR)
+            for index, timer in numbered
+        }
+
+    def _release(self, release: Timer) -> None:
+        """Raises NotPlaced: what waits then has no release, and is not accepted."""
+        assert self.collecting is not None
+        _ring_or_raise(self.place([release])[0])
+        found = release_in(release.job)
+        assert found is not None
+        self.collecting.note(found[0], release.due_at)
 
     def _may_be_behind(self, timer: Timer) -> bool:
         """Whether the scanner may not read a far row that has just been written."""

@@ -9,11 +9,13 @@ from datetime import datetime
 from functions.domain.audit import Action, ActionName
 from functions.domain.errors import JobNotFound, TooLate
 from functions.domain.jobs.claims import ABSENT_IS_OVER, REQUEST_LIMIT, LedgerRow
+from functions.domain.jobs.collection import collection_in, parse_collection
 from functions.domain.jobs.job_id import JobId
 from functions.domain.jobs.occurrence import fire_of
 from functions.domain.lifecycle import State
 from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
+from functions.ports.collections import CollectionStore
 from functions.ports.ledger import Applied, Cancelled, Ledger
 from functions.ports.payloads import PayloadStore
 from functions.ports.recorder import AuditTrail
@@ -38,9 +40,12 @@ class Canceller:
     ends: Ends
     token: Callable[[], str]
     audit: AuditTrail
+    collections: CollectionStore
 
     def cancel(self, job_id: JobId, *, caller: str = "") -> bool:
         """True when the job will not run. False when it is running: it is asked not to be tried again.
+
+        And False when a release that runs may have given it to its target: then it is cancelled, whatever that makes of it.
 
         Raises JobNotFound (it is long over), AlreadySettled, Moved, TooLate (an at_least_once job near its time).
         """
@@ -71,7 +76,7 @@ class Canceller:
                 was_hastened = self._was_hastened(job_id, answer, deleted, now=now)
                 answer = replace(answer, asked_for=now) if was_hastened else answer
                 self._end(job_id, answer, deleted)
-                return answer
+                return None if self._is_given(job_id, answer) else answer
             row = answer.row
             if row is None:
                 continue
@@ -79,6 +84,16 @@ class Canceller:
             if isinstance(self.ledger.request_cancel(job_id, row=row, now=now), Applied):
                 return None
         raise TooLate(str(job_id))
+
+    def _is_given(self, job_id: JobId, answer: Cancelled) -> bool:
+        """Whether a release may be giving it to its target: it looked for the tombstone, perhaps before that was written."""
+        collection = parse_collection(answer.waited_for) or collection_in(job_id.tenant, job_id.identity)
+        if collection is None or answer.is_repeated:
+            return False
+        opened = self.collections.opened(collection)
+        # One that has ended has written how this job did, or has let it wait on.
+        is_open = opened is not None and self.collections.state(collection).number <= opened.number
+        return opened is not None and is_open and opened.has(job_id.identity)
 
     def _was_hastened(self, job_id: JobId, answer: Cancelled, deleted: StoredTimer | None, *, now: datetime) -> bool:
         """Whether somebody had let it run at once: nobody else takes the far row of a job away so long before its time."""

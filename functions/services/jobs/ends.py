@@ -140,11 +140,12 @@ class Ends:
         owner: str,
         dead_at: datetime | None = None,
         raw: str = "",
+        tried: str = "",
     ) -> bool:
         """No attempt of it can be made, or its workers have died of it: it is kept as a dead letter.
 
         False when its row is not the one that was seen any more: then nothing has ended. dead_at: now, where it is not
-        said. raw: the row or the message in which it was found.
+        said. raw: the row or the message in which it was found. tried: its failed attempts by then, as its row is to keep them.
         """
         if row is not None and row.is_settled:
             return False
@@ -155,7 +156,7 @@ class Ends:
         letter = _letter(timer, failure, dead_at=dead_at or now, fence=row.fence if row is not None else 0, raw=raw)
         if not timer.job.is_ledgered:
             self.dead_letters.put(letter)
-        elif isinstance(self.ledger.bury(letter, timer.job, row=row, owner=owner, now=now), Refused):
+        elif isinstance(self.ledger.bury(letter, timer.job, row=row, owner=owner, now=now, tried=tried), Refused):
             return False
         self._kept(timer, failure, ended_at=letter.dead_at)
         return True

@@ -13,10 +13,12 @@ from functions.domain.far_ring.asked_record import room_for_attempts
 from functions.domain.far_ring.write_units import row_units
 from functions.domain.instants import format_instant
 from functions.domain.jobs.claims import MAX_RESCUES, Drop, LedgerRow, after_lease, decide_claim, lease_of, lost_attempt
+from functions.domain.jobs.collection import collection_of
 from functions.domain.jobs.job import MAX_PARKED, Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.past_attempts import PastAttempt, with_attempt
 from functions.domain.lifecycle import Event, State
+from functions.domain.schedules.collect_times import closes_at
 from functions.domain.targets.error_classes import RUN_DEADLINE, WORKER_DIED
 from functions.domain.tenants.usage import Usage
 from functions.domain.wheel import Ring, Wheel
@@ -108,6 +110,7 @@ class Settler:
         """
         if self._note_parked(timer, until=until):
             self.place(replace(timer, due_at=until))
+            self.placer.note_put_off(timer, until=until)
             self._report_parked(timer, until=until, reason=reason, metric=metric)
 
     def wait_for(self, waits: Waits, timer: Timer, *, enter: Callable[[], None]) -> None:
@@ -117,6 +120,15 @@ class Settler:
             enter()
             reason = f"it waits for its turn in flow {waits.flow.key}"
             self._report_parked(timer, until=until, reason=reason, metric="parked_by_flow")
+
+    def collect(self, timer: Timer, *, enter: Callable[[], None]) -> None:
+        """The same attempt waits for the release of its collection, which `enter` puts it into. Raises what that raises."""
+        assert timer.job.collect is not None
+        until = max(self.clock.now(), closes_at(timer.job.collect, timer.wakes_at))
+        if self._note_parked(timer, until=until, flow=str(collection_of(timer.job))):
+            enter()
+            reason = f"it waits for the release of collection {timer.job.collect.key}"
+            self.journal.event("parked", job_id=str(job_id_of(timer.job)), until=format_instant(until), reason=reason)
 
     def _note_parked(self, timer: Timer, *, until: datetime, flow: str = "") -> bool:
         """Whether it is to wait; its message has nothing left to do, otherwise."""
