@@ -57,6 +57,9 @@ class within:  # noqa: N801 - read as a word of the with statement, as contextli
 
 
 _OF_WEAK_REFERENCES = (weakref.__file__, weakref.WeakSet.__init__.__code__.co_filename)
+_DROPPED = ("__del__", "weakref_cb")
+"""Functions by name: finalisers, and what `concurrent.futures.thread` wakes the threads of a forgotten pool with."""
+
 _SETTING = (within.__enter__.__code__, within.__exit__.__code__)
 
 
@@ -67,7 +70,7 @@ def _ring(_: int, frame: FrameType | None) -> None:
     collecting = [getattr(callback, "__code__", None) for callback in gc.callbacks]
     while frame is not None:
         code = frame.f_code
-        if code.co_name == "__del__" or code in collecting or code.co_filename in _OF_WEAK_REFERENCES:
+        if code.co_name in _DROPPED or code in collecting or code.co_filename in _OF_WEAK_REFERENCES:
             return
         frame = frame.f_back
     raise OutOfTime

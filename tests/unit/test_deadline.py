@@ -4,6 +4,8 @@ import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from queue import SimpleQueue
+from typing import Any
 
 import pytest
 
@@ -94,6 +96,28 @@ def test_a_callback_of_the_collector_is_not_ended_and_what_follows_it_is():
     finally:
         gc.callbacks.remove(slow)
     assert seen == [True, True]  # as it starts, and as it stops
+
+
+def test_the_end_of_a_forgotten_pool_is_not_ended_and_what_follows_it_is():
+    class Slow(SimpleQueue[Any]):
+        def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+            if item is None:
+                time.sleep(0.05)
+                woken.append(True)
+            super().put(item)
+
+    def work() -> None:
+        pools.pop()
+        time.sleep(60)
+
+    woken: list[bool] = []
+    pools = [ThreadPoolExecutor(1)]
+    pools[0]._work_queue = Slow()
+    pools[0].submit(time.sleep, 0).result()
+    gc.collect()
+    with pytest.raises(OutOfTime), within(0.01):
+        work()
+    assert woken == [True, True]  # the pool wakes its thread, which wakes the next
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
