@@ -36,6 +36,8 @@ def write_run_terms(job: Job) -> dict[str, Any]:
         record["K"] = list(job.occurrence.keeps)
     if job.callbacks:
         record["C"] = write_callbacks(job.callbacks)
+    if job.reads_cancel:
+        record["W"] = 1
     return record
 
 
@@ -46,6 +48,7 @@ def read_run_terms(record: dict[str, Any], *, scheduled_at: datetime) -> dict[st
         "run_deadline": _span(record["D"]) if "D" in record else None,
         "flows": tuple(read_flow(flow) for flow in record.get("F", ())),
         "callbacks": read_callbacks(record["C"]) if "C" in record else NO_CALLBACKS,
+        "reads_cancel": True if record.get("W") else None,
     }
 
 

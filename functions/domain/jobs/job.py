@@ -75,7 +75,8 @@ class Job:
     options: how the target is called. tags: what its tenant finds it by, in order. flows: what bounds its calls together with
     those of other jobs. trace: that its submission brought.
     submitted_at: when the API took it in, where that is known: of no fire, and of no job of an older release.
-    callbacks: what is called when it has ended.
+    callbacks: what is called when it has ended. reads_cancel: although it keeps no row, a cancel of it may be in the ledger, where
+    each attempt looks for it first.
     """
 
     tenant: str
@@ -99,6 +100,7 @@ class Job:
     flows: tuple[NamedFlow, ...] = ()
     submitted_at: datetime | None = None
     callbacks: Callbacks = NO_CALLBACKS
+    reads_cancel: bool | None = None
 
     def __post_init__(self) -> None:
         check_tenant(self.tenant)
