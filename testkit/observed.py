@@ -78,6 +78,11 @@ class ObservedTimers:
     def stored(self, job_id: Any) -> StoredTimer | None:
         return self.store.stored(job_id)
 
+    def put_over(self, job_id: Any, timer: Timer, *, written_at: datetime | None) -> bool:
+        is_there = self.store.put_over(job_id, timer, written_at=written_at)
+        self.clock.tick(self.put_takes)
+        return is_there
+
     def delete_unless_called_back(self, job_id: Any) -> Any:
         self.clock.tick(self.delete_takes)
         return self.store.delete_unless_called_back(job_id)

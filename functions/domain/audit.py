@@ -16,7 +16,7 @@ from typing import Any
 
 from functions.domain.batches import batches
 from functions.domain.instants import MILLISECOND, format_instant, from_ms, require_aware, to_ms
-from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.claims import ABANDONED, LedgerRow
 from functions.domain.jobs.job import Delivery, Job
 from functions.domain.jobs.job_id import JobId, job_id_of, parse_job_id
 from functions.domain.jobs.occurrence import fire_of
@@ -34,9 +34,6 @@ RECORD_LIMIT = 1_000_000
 
 SCHEDULER = "tickwheel"
 """The caller of what the scheduler does by itself."""
-
-ABANDONED = "abandoned"
-"""Why a run was cancelled that nobody carried on: the `error` of its row, and the reason of its line."""
 
 _LONGEST_TEXT = 1_000
 _ID_BYTES = 12

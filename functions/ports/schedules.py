@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from functions.domain.schedules.asked_runs import AskedRun
 from functions.domain.schedules.due_fires import DueFires
 from functions.domain.schedules.kept_runs import KeptRun
 from functions.domain.schedules.load import NO_LIMITS, Load, LoadLimits, Share
@@ -124,6 +125,10 @@ class ScheduleStore(Protocol):
 
     def keep_runs(self, key: str, kept: tuple[KeptRun, ...], *, seen: ScheduleState) -> bool:
         """Keep these runs, if those that are kept are still those that were seen, of the same schedule."""
+        ...
+
+    def remember_asked(self, key: str, asked: tuple[AskedRun, ...], *, seen: ScheduleState) -> bool:
+        """Remember these runs that were asked for, if those that are remembered are still those that were seen, of the same schedule."""
         ...
 
     def note_aside(self, key: str, *, version: int, now: datetime) -> int:

@@ -75,6 +75,10 @@ class TimerStore(Protocol):
         """Remove the first timer of a job; what this very call removed."""
         ...
 
+    def put_over(self, job_id: JobId, timer: Timer, *, written_at: datetime | None) -> bool:
+        """Write a timer over the row of its job, if there is one, as if it had been written then; whether there was one."""
+        ...
+
     def delete_unless_called_back(self, job_id: JobId) -> StoredTimer | None:
         """As `delete`; that of a job with callbacks stays, and is returned."""
         ...

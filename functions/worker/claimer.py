@@ -10,7 +10,7 @@ from functions.domain.instants import SECOND
 from functions.domain.jobs.claims import Again, Bury, Defer, Drop, LedgerRow, Rescue, Watch, decide_claim, lease_of
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
-from functions.domain.lifecycle import Event
+from functions.domain.lifecycle import Event, State
 from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
 from functions.ports.ledger import Claimed, Ledger, Refused
@@ -41,6 +41,8 @@ class Claimer:
         claim = Claim(owner=self.token(), fence=0, lease_until=lease_of(timer.job.timeout, now=now))
         match timer.job.delivery:
             case Delivery.AT_LEAST_ONCE:
+                if timer.job.reads_cancel and self._is_cancelled(timer):
+                    return None
                 if message.receive_count > 1:
                     # Its queue counts receives, and many of those may never have come to a worker.
                     self.ledger.note_start(timer, now=now)
@@ -66,6 +68,13 @@ class Claimer:
         # together does not come back together.
         self.ready.defer(message.receipt, until=now + SECOND + timer.job.timeout * self.jitter())
         return Returned("no time left")
+
+    def _is_cancelled(self, timer: Timer) -> bool:
+        row = self.ledger.get(timer.job.key)
+        if row is None or row.state is not State.CANCELLED:
+            return False
+        self.settler.note_drop(timer, row, "cancelled")
+        return True
 
     def _start_once(self, timer: Timer, claim: Claim, *, now: datetime) -> bool:
         is_expired = timer.job.expires_at is not None and now >= timer.job.expires_at

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from functions.domain.errors import Undecodable
+from functions.domain.schedules.asked_runs import AskedRun, read_asked, write_asked
 from functions.domain.schedules.due_fires import DueFires
 from functions.domain.schedules.kept_runs import KeptRun, read_kept, write_kept
 from functions.domain.schedules.load import NO_LIMITS, Load, LoadLimits, Share
@@ -27,6 +28,7 @@ WRITTEN_MEANWHILE = (
     "skips",
     "last_skip",
     "kept_runs",
+    "asked_runs",
 )
 """What workers and scanners write, which is not a change's to undo."""
 
@@ -166,6 +168,13 @@ class InMemoryScheduleStore:
         if state is None or (state.born, state.kept_runs) != (seen.born, seen.kept_runs):
             return False
         self._update(key, kept_runs=read_kept(write_kept(kept)))
+        return True
+
+    def remember_asked(self, key: str, asked: tuple[AskedRun, ...], *, seen: ScheduleState) -> bool:
+        state = self.state(key)
+        if state is None or (state.born, state.asked_runs) != (seen.born, seen.asked_runs):
+            return False
+        self._update(key, asked_runs=read_asked(write_asked(asked)))
         return True
 
     def note_aside(self, key: str, *, version: int, now: datetime) -> int:

@@ -82,6 +82,15 @@ class InMemoryTimerStore:
             del self.rows[job_id.bucket, job_id.shard][row.key]
         return row
 
+    def put_over(self, job_id: JobId, timer: Timer, *, written_at: datetime | None) -> bool:
+        row = self.stored(job_id)
+        if row is None:
+            return False
+        self.rows[job_id.bucket, job_id.shard][row.key] = encode_timer(timer)
+        if written_at is not None:
+            self.written[row.key] = kept(written_at)
+        return True
+
     def delete_unless_called_back(self, job_id: JobId) -> StoredTimer | None:
         row = self.stored(job_id)
         return row if row is not None and row.timer is not None and row.timer.job.callbacks else self.delete(job_id)

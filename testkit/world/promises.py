@@ -19,6 +19,7 @@ from functions.domain.lifecycle import TRANSITIONS, State
 from functions.domain.wheel import Wheel
 from functions.ports.targets import Invocation
 from testkit.fakes import InMemoryExportStore
+from testkit.world.callbacks import CallbackPromises
 from testkit.world.calls import CallPromises
 from testkit.world.carriers import carriers, leads_on
 from testkit.world.fires import Run
@@ -63,6 +64,7 @@ class Promises:
         self.schedules = SchedulePromises(stores, self)
         self.operations = OperationPromises(stores, self)
         self.at_once = CallPromises(self.expect)
+        self.callbacks = CallbackPromises(self.expect)
         self._answered: dict[str, str] = {}
         self._successes: Counter[str] = Counter()
         self._lapses: Counter[str] = Counter()
@@ -158,6 +160,8 @@ class Promises:
                 self.operations.moved(key, row, by_operation=by_operation)
             if by_operation and is_cancelled_by(old, row):
                 self.operations.cancelled(row)
+            if row.is_settled and not (old is not None and old.is_settled):
+                self.callbacks.ended(key, row.state)
             if row.state is State.SUCCEEDED and state is not State.SUCCEEDED:
                 self._successes[key] += 1
                 self.expect(self._successes[key] == 1, f"settled twice: {key}")
@@ -201,6 +205,7 @@ class Promises:
             self._held_up.add(timer.job.key)
             return None
         self._check_time(timer, run, called_at)
+        self.callbacks.begin(timer, payload)
         if timer.job.occurrence is None:
             self._check_identity(timer, run, runs, payload)
         else:
@@ -278,6 +283,8 @@ class Promises:
             return True
         if expected.job_id.delivery is not Delivery.AT_LEAST_ONCE:
             return row is not None and row.is_settled
+        if row is not None and row.state is State.CANCELLED:
+            return True
         expires_after = expected.submission.expires_after
         # Its worker's clock may be ahead.
         latest = self._stores.clock.instant + self._stores.wheel.skew
@@ -285,6 +292,17 @@ class Promises:
             return True
         succeeded = any(run.is_success for run in self.runs.get(expected.job_id.key, ()))
         return succeeded or is_buried or bool(expected.removed_by)
+
+    def check_callbacks(self) -> None:
+        """All is over: each end was told to who asked for it."""
+        asked = {each.job_id: each.submission.callbacks for each in self.jobs.values() if each.submission.callbacks}
+        letters = list(self._stores.dead_letters.letters.values())
+        self.callbacks.check(
+            asked,
+            rows=self._stores.ledger.rows,
+            letters=letters,
+            succeeded=lambda key: any(run.is_success for run in self.runs.get(key, ())),
+        )
 
     def check_dead_letters(self) -> None:
         """A dead letter and its failed row are one; a job has one at most, and has deserved it."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from functions.domain.schedules.asked_runs import AskedRun
 from functions.domain.schedules.due_fires import DueFires
 from functions.domain.schedules.kept_runs import KeptRun
 from functions.domain.schedules.load import Load, LoadLimits, Share
@@ -103,6 +104,9 @@ class WatchedSchedules:
 
     def keep_runs(self, key: str, kept: tuple[KeptRun, ...], *, seen: ScheduleState) -> bool:
         return self._kept.keep_runs(key, kept, seen=seen)
+
+    def remember_asked(self, key: str, asked: tuple[AskedRun, ...], *, seen: ScheduleState) -> bool:
+        return self._kept.remember_asked(key, asked, seen=seen)
 
     def note_aside(self, key: str, *, version: int, now: datetime) -> int:
         return self._kept.note_aside(key, version=version, now=now)

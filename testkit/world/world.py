@@ -136,6 +136,7 @@ class World(Clients, Controls, Sums, Processes):
         self.drain()
         self.promises.check_nothing_lost(is_over=True)
         self.promises.check_dead_letters()
+        self.promises.check_callbacks()
         self.promises.operations.check_exports()
         self.promises.schedules.check(is_quiet=True)
         self.check()

@@ -11,6 +11,7 @@ from functions.domain.errors import FiresExceeded, SchedulesExceeded, Undecodabl
 from functions.domain.instants import HOUR, MILLISECOND, SECOND
 from functions.domain.jobs.job import Payload
 from functions.domain.jobs.job_id import job_id_of
+from functions.domain.schedules.asked_runs import AskedRun
 from functions.domain.schedules.due_fires import DueFires
 from functions.domain.schedules.kept_runs import KeptRun
 from functions.domain.schedules.load import Load, LoadLimits, Share
@@ -21,6 +22,10 @@ from testkit.builders import NOON, a_link, a_state, a_stored_schedule, a_templat
 from tests.contract.conftest import ON_DYNAMODB, ScheduleSubject
 
 KEY = "acme#nightly"
+
+
+ASKED = AskedRun(due_at=NOON, token="k-5f0c9a1be27d3586")
+BACKFILLED = AskedRun(due_at=NOON + SECOND, token="6a1be27d3586f00d", fire_at=NOON - 24 * HOUR)
 
 
 def a_kept_run(at: datetime) -> KeptRun:
@@ -238,12 +243,14 @@ class TestChanges:
         schedules.note_skip(KEY, SkipReason.OVERLAP, fire_at=NOON - 3 * HOUR)
         schedules.note_aside(KEY, version=7, now=now)
         assert schedules.keep_runs(KEY, (a_kept_run(NOON),), seen=state)
+        assert schedules.remember_asked(KEY, (ASKED, BACKFILLED), seen=state)
 
         read = schedules.state(KEY)
 
         assert read == replace(
             state,
             kept_runs=(a_kept_run(NOON),),
+            asked_runs=(ASKED, BACKFILLED),
             holder="the holder",
             holder_since=now,
             waiting="who waits",
@@ -767,9 +774,22 @@ class TestNotes:
         assert schedules.keep_runs(KEY, (), seen=replace(state, kept_runs=(first, second)))
         assert schedules.state(KEY) == state
 
+    def test_runs_that_were_asked_for_are_remembered_if_those_that_were_seen_still_are(self, schedules: ScheduleStore):
+        _, state = created(schedules)
+
+        assert schedules.remember_asked(KEY, (ASKED,), seen=state)
+        assert not schedules.remember_asked(KEY, (BACKFILLED,), seen=state)
+        seen = replace(state, asked_runs=(ASKED,))
+        assert schedules.state(KEY) == seen
+        assert not schedules.remember_asked(KEY, (ASKED, BACKFILLED), seen=replace(seen, born=seen.born + 1))
+        assert schedules.remember_asked(KEY, (ASKED, BACKFILLED), seen=seen)
+        _, after = changed(schedules, replace(state, asked_runs=(ASKED, BACKFILLED)))
+        assert after.asked_runs == (ASKED, BACKFILLED)
+
     def test_runs_outlive_a_change_but_not_a_deletion(self, schedules: ScheduleStore):
         stored, state = created(schedules)
         schedules.keep_runs(KEY, (a_kept_run(NOON),), seen=state)
+        schedules.remember_asked(KEY, (ASKED,), seen=state)
 
         _, after = changed(schedules, state)
         assert [run.ended_at for run in after.kept_runs] == [NOON]
@@ -780,10 +800,11 @@ class TestNotes:
         assert schedules.change(replace(stored, version=4), a_state(version=4), seen=gone)
         anew = schedules.state(KEY)
         assert anew is not None
-        assert anew.kept_runs == ()
+        assert (anew.kept_runs, anew.asked_runs) == ((), ())
 
     def test_no_run_is_kept_of_a_schedule_that_there_is_not(self, schedules: ScheduleStore):
         assert not schedules.keep_runs(KEY, (a_kept_run(NOON),), seen=a_state())
+        assert not schedules.remember_asked(KEY, (ASKED,), seen=a_state())
         assert schedules.state(KEY) is None
 
     def test_a_chain_that_is_set_aside_is_counted_once_an_instant(self, schedules: ScheduleStore):

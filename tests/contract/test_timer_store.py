@@ -193,6 +193,20 @@ def test_the_row_of_a_job_with_callbacks_is_returned_and_stays(timers: TimerStor
     assert timers.delete_unless_called_back(an_id(plain)) is None
 
 
+def test_a_timer_is_put_over_its_own_row_as_if_that_had_been_written_then(timers: TimerStore):
+    timer = a_row(callbacks=Callbacks(on_end="handler:over"))
+    reading = replace(timer, job=replace(timer.job, reads_cancel=True))
+    assert not timers.put_over(an_id(timer), reading, written_at=NOON)
+    assert timers.stored(an_id(timer)) is None
+
+    timers.put([timer])
+    assert timers.put_over(an_id(timer), reading, written_at=NOON)
+
+    stored = timers.stored(an_id(timer))
+    assert stored is not None
+    assert (stored.timer, stored.written_at) == (reading, NOON)
+
+
 def test_deleting_a_job_leaves_its_retry_and_its_neighbours(timers: TimerStore):
     timer, neighbour = a_row(), a_row(due_at=NOON + SECOND)
     retry = Timer(job=timer.job, due_at=NOON + 2 * SECOND, attempt=2)

@@ -54,6 +54,7 @@ NEWS = {
         "keeps",
         "callbacks",
         "collect",
+        "reads_cancel",
     },
     "message": {
         "trace",
@@ -68,7 +69,7 @@ NEWS = {
         "keeps",
     },
     "ledger row": {"spent", "counted_from", "asked", "tried", "waits_for"},
-    "schedule_state row": {"asides", "aside_at", "share", "kept_runs"},
+    "schedule_state row": {"asides", "aside_at", "share", "kept_runs", "asked_runs"},
     "conditions": {"marked_since", "unseen_since"},
     "cursors": {"unhandled"},
     "definition": {

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from functions.domain.errors import Undecodable
+from functions.domain.errors import TooLate, Undecodable
 from functions.domain.far_ring.asked_record import decode_asked, encode_asked
 from functions.domain.far_ring.run_terms import CALLBACKS_IN_RECORD
 from functions.domain.far_ring.timer_record import decode_timer, encode_timer
@@ -18,12 +19,16 @@ from functions.domain.instants import HOUR, format_instant
 from functions.domain.jobs.callbacks import Callbacks, read_callbacks
 from functions.domain.jobs.job import Delivery, Payload, Timer
 from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.lifecycle import State
+from functions.domain.schedules.schedule import Schedule
+from functions.domain.schedules.slots import SILENCE
 from functions.domain.tenants.plan import TenantPlan
+from functions.ports.ledger import Claimed
 from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
-from testkit.builders import NOON, a_job, a_schedule, a_timer, an_occurrence_timer
-from testkit.observed import DeathError
+from testkit.builders import NOON, a_job, a_link, a_schedule, a_timer, an_occurrence_timer, every
+from testkit.observed import DeathError, Watched
 from testkit.scheduler import World, pass_time
 
 CALLBACKS = Callbacks(on_success="handler:well", on_failure="handler:badly", on_end="handler:over")
@@ -292,8 +297,178 @@ def test_a_death_at_any_call_to_a_store_loses_no_callback_and_doubles_none(
     assert died > 2
 
 
+@pytest.mark.parametrize("is_asked_again", [True, False])
+@pytest.mark.parametrize("is_before", [True, False])
+@pytest.mark.parametrize("delivery", TRACKED)
+def test_a_death_while_a_far_job_is_cancelled_leaves_one_end_and_one_callback_that_tells_it(
+    delivery: Delivery, is_before: bool, is_asked_again: bool
+):
+    ends: set[str] = set()
+    for dies_at in range(40):
+        world, timer = a_world(Succeeded()), asked(delivery=delivery, due_at=NOON + 3 * HOUR)
+        world.placer.place([timer])
+        far_before(world)
+        calls = [0]
+
+        def die(_: str, calls: list[int] = calls, dies_at: int = dies_at) -> None:
+            calls[0] += 1
+            if calls[0] > dies_at:
+                raise DeathError
+
+        with suppress(DeathError):
+            cancels(world.watched(before=die) if is_before else world.watched(after=die), timer)
+        if is_asked_again:
+            cancels(world, timer)
+        pass_time(world, until=NOON + 4 * HOUR)
+
+        has_run = any(target not in NAMES for _, target, _, _ in world.targets.effects)
+        state = "succeeded" if has_run else "cancelled"
+        ends.add(state)
+        assert [job["state"] for name, job in called(world) if name == "on_end"] == [state], dies_at
+        assert {job["id"] for _, job in called(world)} == {str(job_id_of(timer.job))}
+        assert not (has_run and is_asked_again), dies_at
+        assert names(world) == ["on_end", *(["on_success"] if has_run else [])]
+        assert world.rows.stored(job_id_of(timer.job)) is None or not is_asked_again
+        if calls[0] <= dies_at:
+            break
+    # The first write of a tracked job is its tombstone: only a death before it lets the job run.
+    may_run = not is_asked_again and (is_before or delivery is Delivery.AT_LEAST_ONCE)
+    assert ends == ({"cancelled", "succeeded"} if may_run else {"cancelled"})
+
+
+def test_a_cancel_whose_write_stalled_until_its_job_was_near_lets_it_run_and_tells_of_that():
+    world, timer = a_world(Succeeded()), asked(delivery=Delivery.AT_LEAST_ONCE, due_at=NOON + HOUR)
+    world.placer.place([timer])
+    far_before(world)
+    world.timers.put_takes = timedelta(minutes=57)
+
+    with pytest.raises(TooLate):
+        cancels(world, timer)
+    world.timers.put_takes = timedelta(0)
+    pass_time(world, until=NOON + 3 * HOUR)
+
+    assert [(name, job["state"]) for name, job in called(world)] == [
+        ("on_end", "succeeded"),
+        ("on_success", "succeeded"),
+    ]
+
+
+def test_a_far_job_that_calls_nothing_at_its_end_is_cancelled_as_before():
+    world, timer = a_world(Succeeded()), asked(delivery=Delivery.AT_LEAST_ONCE, due_at=NOON + 3 * HOUR)
+    timer = replace(timer, job=replace(timer.job, callbacks=Callbacks(on_success="handler:well")))
+    world.placer.place([timer])
+    far_before(world)
+
+    cancels(world, timer)
+
+    assert (world.rows.stored(job_id_of(timer.job)), dict(world.ledger.rows)) == (None, {})
+
+
+RUNS = [
+    a_schedule(overlap=Overlap.FORBID, job=replace(a_schedule().job, callbacks=CALLBACKS)),
+    a_schedule(rule=every(minutes=10, from_end=True), job=replace(a_schedule().job, callbacks=CALLBACKS)),
+]
+"""One whose next fire finds the run in its slot, and one whose chain waits for its end."""
+
+
+def a_silent_run(schedule: Schedule, *, has_begun: bool) -> tuple[World, Timer]:
+    """A run whose worker died, or which was parked, and of which no message is left."""
+    world, run = a_world(Succeeded()), an_occurrence_timer(schedule)
+    link = a_link(NOON, is_awaited=True) if schedule.is_end_to_start else None
+    world.store(schedule, holder=str(job_id_of(run.job)), holder_since=NOON, link=link, fire_count=1)
+    if has_begun:
+        assert isinstance(world.ledger.claim(run, owner="dead", lease_until=NOON + HOUR, now=NOON), Claimed)
+    else:
+        world.ledger.park(run, until=NOON + HOUR, now=NOON)
+    world.clock.tick(2 * SILENCE)
+    return world, run
+
+
+def gives_up(world: World, schedule: Schedule) -> None:
+    if schedule.is_end_to_start:
+        world.materialiser.revive(schedule.uid)
+        return
+    fire = an_occurrence_timer(schedule, fire_at=NOON + 2 * SILENCE)
+    assert fire.job.occurrence is not None
+    world.occurrences().decide(fire, fire.job.occurrence)
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+@pytest.mark.parametrize("schedule", RUNS, ids=["by a later fire", "by its chain"])
+def test_a_run_that_its_schedule_gives_up_is_told_to_on_failure_and_on_end(schedule: Schedule, has_begun: bool):
+    world, run = a_silent_run(schedule, has_begun=has_begun)
+
+    gives_up(world, schedule)
+    gives_up(world, schedule)
+    pass_time(world, until=world.clock.now() + timedelta(minutes=5))
+
+    told = [(name, job) for name, job in called(world) if job["id"] == str(job_id_of(run.job))]
+    assert [(name, job["state"], job["error"]) for name, job in told] == [
+        ("on_end", "cancelled", "abandoned"),
+        ("on_failure", "cancelled", "abandoned"),
+    ]
+    assert {job["schedule_id"] for _, job in told} == {schedule.schedule_id}
+
+
+def test_what_a_run_calls_that_is_given_up_is_what_it_was_begun_with():
+    schedule = RUNS[0]
+    world, run = a_silent_run(schedule, has_begun=True)
+    bare = replace(schedule, job=replace(schedule.job, callbacks=Callbacks()))
+
+    gives_up(world, bare)
+    pass_time(world, until=world.clock.now() + timedelta(minutes=5))
+
+    assert names(world) == ["on_end", "on_failure"]
+    assert {job["id"] for _, job in called(world)} == {str(job_id_of(run.job))}
+
+
+def test_a_late_message_of_a_run_that_was_given_up_doubles_no_callback():
+    world, run = a_silent_run(RUNS[0], has_begun=True)
+    gives_up(world, RUNS[0])
+    world.ready.send([run])
+
+    pass_time(world, until=world.clock.now() + timedelta(minutes=5))
+
+    assert [name for name, job in called(world) if job["id"] == str(job_id_of(run.job))] == ["on_end", "on_failure"]
+
+
+@pytest.mark.parametrize("is_before", [True, False])
+@pytest.mark.parametrize("schedule", RUNS, ids=["by a later fire", "by its chain"])
+def test_a_death_while_a_run_is_given_up_loses_no_callback_and_doubles_none(schedule: Schedule, is_before: bool):
+    died = 0
+    for dies_at in range(40):
+        world, run = a_silent_run(schedule, has_begun=True)
+        calls = [0]
+
+        def die(_: str, calls: list[int] = calls, dies_at: int = dies_at) -> None:
+            calls[0] += 1
+            if calls[0] > dies_at:
+                raise DeathError
+
+        watched = world.watched(before=die) if is_before else world.watched(after=die)
+        watched.schedules = Watched(  # pyright: ignore[reportAttributeAccessIssue]
+            world.schedules, "schedules", *((die, _nothing) if is_before else (_nothing, die))
+        )
+        try:
+            gives_up(watched, schedule)
+        except DeathError:
+            died += 1
+            gives_up(world, schedule)  # the message comes back, or the sweep
+        pass_time(world, until=world.clock.now() + timedelta(minutes=5))
+
+        told = [name for name, job in called(world) if job["id"] == str(job_id_of(run.job))]
+        assert told == ["on_end", "on_failure"], dies_at
+        if calls[0] <= dies_at:
+            break
+    assert died > 4
+
+
+def _nothing(_: str) -> None:
+    pass
+
+
 def test_a_record_keeps_callbacks_and_says_where_they_are():
-    timer = asked(payload=Payload(text='{"C":[1],"x":",\\"C\\":"}'))
+    timer = asked(payload=Payload(text='{"C":[1],"x":",\\"C\\":"}'), reads_cancel=True)
 
     assert decode_timer(encode_timer(timer), tenant="acme") == timer
     assert CALLBACKS_IN_RECORD in encode_timer(timer)

@@ -317,6 +317,7 @@ def test_a_schedule_is_shown_with_its_runs_and_what_it_skipped() -> None:
                 "state": "failed",
                 "attempt": 5,
                 "error": "[red]boom",
+                "origin": "backfilled",
             }
         ],
     )
@@ -328,6 +329,7 @@ def test_a_schedule_is_shown_with_its_runs_and_what_it_skipped() -> None:
     assert '{"holidays": ["DE"]}' in result.stdout
     assert "[red]boom" in result.stdout
     assert "j1~x" in result.stdout
+    assert "backfilled" in result.stdout
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume"])

@@ -598,7 +598,7 @@ class TestEndToStart:
         assert len({timer.job.identity for timer in world.ready.sent}) == 1
         endings = [(ending.job_id, ending.attempt, ending.reason) for ending in world.trail.endings]
         assert set(endings) == {(job_id_of(run.job), 1, "abandoned")}
-        assert len(endings) == 1 + is_seen_settled
+        assert len(endings) == 2  # under the same name: whoever gave it up may have died before its line was sent
 
     def test_a_row_that_nobody_can_make_sense_of_holds_up_no_other_chain(self, world: World):
         schedules = [replace(WAITING, schedule_id=f"s{number}") for number in range(3)]

@@ -36,7 +36,10 @@ class Difference(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Run(Answer):
-    """A fire that became a job; `state` is the job's, `untracked` if nothing is known of it, or no longer."""
+    """A fire that became a job; `state` is the job's, `untracked` if nothing is known of it, or no longer.
+
+    `origin` is `scheduled`, `triggered` or `backfilled`.
+    """
 
     fire_at: datetime
     job_id: str
@@ -44,6 +47,7 @@ class Run(Answer):
     attempt: int
     error: str | None = None
     settled_at: datetime | None = None
+    origin: str = "scheduled"
 
 
 def _problem_of(body: Mapping[str, Any]) -> ApiProblem:

@@ -64,12 +64,11 @@ def standing_table(schedule: Schedule) -> Table:
 
 def runs_table(runs: Iterable[Run]) -> Table:
     """A row a run, newest first."""
-    table = plain_table(*folded("fire", "state", "attempt", "settled", "job", "error"))
+    table = plain_table(*folded("fire", "origin", "state", "attempt", "settled", "job", "error"))
     for run in runs:
         settled = _instant(run.settled_at)
-        table.add_row(
-            _instant(run.fire_at), run.state, str(run.attempt), settled, escape(run.job_id), escape(run.error or "")
-        )
+        texts = (run.origin, run.state, str(run.attempt), settled, run.job_id, run.error or "")
+        table.add_row(_instant(run.fire_at), *map(escape, texts))
     return table
 
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 from functions.adapters.dynamodb.table import Item, instant_of
 from functions.domain.errors import Undecodable
 from functions.domain.instants import from_ms, to_ms
+from functions.domain.schedules.asked_runs import read_asked
 from functions.domain.schedules.kept_runs import read_kept
 from functions.domain.schedules.load import Load, Share
 from functions.domain.schedules.record import decode_schedule
@@ -107,6 +108,7 @@ def read_state(item: Item) -> ScheduleState:
             aside_at=instant_of(item, "aa"),
             share=_read_share(item.get("e", "")),
             kept_runs=read_kept(item.get("j", "")),
+            asked_runs=read_asked(item.get("t", "")),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise Undecodable(f"not the state of a schedule: {error!r}") from error

@@ -105,7 +105,7 @@ def new_version(state: ScheduleState, seen: ScheduleState | None, *, history: in
     update.set_or_remove("e", write_share(state.share))
     if seen is not None and seen.status is Status.DELETED:
         # It begins anew. Of any other schedule, workers and scanners write these meanwhile.
-        update.remove("h", "hs", "w", "ws", "o", "z", "j", *(SKIP + reason for reason in SkipReason))
+        update.remove("h", "hs", "w", "ws", "o", "z", "j", "t", *(SKIP + reason for reason in SkipReason))
     is_deleted = state.status is Status.DELETED
     update.set_or_remove("x", to_seconds(state.changed_at + DELETED_LIFE) if is_deleted else None)
     return update

@@ -25,6 +25,7 @@ from functions.adapters.dynamodb.schedule_rows import (
 from functions.adapters.dynamodb.schedule_updates import Update, new_version, places_of, share_condition
 from functions.adapters.dynamodb.table import Item, Table, Write, attributes, plain
 from functions.domain.errors import Busy, ScheduleBusy
+from functions.domain.schedules.asked_runs import AskedRun, write_asked
 from functions.domain.schedules.due_fires import DueFires
 from functions.domain.schedules.kept_runs import KeptRun, write_kept
 from functions.domain.schedules.load import NO_LIMITS, Load, LoadLimits, Share
@@ -47,7 +48,8 @@ class DynamoDBScheduleStore:
     States {k, v: version, s: status, u: changed, n: note, q: cuts, p: position of the link, m: its nominal time,
     b: the fire before it, g: merged count, i: fires placed, r: when the alarm comes due, l: last fires, h, hs: holder and since,
     y: version when created, w, ws: the one that waits and since, f: failures, o: misfires, x_…: skips by reason, z: the last,
-    a, aa: how often it was set aside lately, and when last, e: its share, x: ttl}; instants
+    a, aa: how often it was set aside lately, and when last, e: its share, j: runs that are kept, t: runs that were asked for,
+    x: ttl}; instants
     in ms, the ttl in s. l is a ring: a fire's index says which place it takes.
 
     tries_of_sums: how often a change is tried that collides with others of its tenant in their sum.
@@ -209,15 +211,11 @@ class DynamoDBScheduleStore:
 
     def keep_runs(self, key: str, kept: tuple[KeptRun, ...], *, seen: ScheduleState) -> bool:
         """One write unit for each KB of the state row, refused or not."""
-        update = Update()
-        update.set_or_remove("j", write_kept(kept) or None)
-        update.names |= {"#j": "j", "#y": "y"}
-        update.values["born"] = seen.born
-        condition = "#y = :born AND attribute_not_exists(#j)"
-        if seen.kept_runs:
-            update.values["were"] = write_kept(seen.kept_runs)
-            condition = "#y = :born AND #j = :were"
-        return self._update(key, update, condition=condition).is_done
+        return self._replace(key, "j", write_kept(seen.kept_runs), write_kept(kept), born=seen.born)
+
+    def remember_asked(self, key: str, asked: tuple[AskedRun, ...], *, seen: ScheduleState) -> bool:
+        """One write unit for each KB of the state row, refused or not."""
+        return self._replace(key, "t", write_asked(seen.asked_runs), write_asked(asked), born=seen.born)
 
     def note_aside(self, key: str, *, version: int, now: datetime) -> int:
         """A write unit, or two for the first of a while. Repeating it changes nothing."""
@@ -242,6 +240,17 @@ class DynamoDBScheduleStore:
             found = answer.item
         # Noted by an earlier try of this very call, or of another version.
         return found["a"] if "a" in found and found["v"] == version else 0
+
+    def _replace(self, key: str, name: str, was: str, text: str, *, born: int) -> bool:
+        update = Update()
+        update.set_or_remove(name, text or None)
+        update.names |= {f"#{name}": name, "#y": "y"}
+        update.values["born"] = born
+        condition = f"#y = :born AND attribute_not_exists(#{name})"
+        if was:
+            update.values["was"] = was
+            condition = f"#y = :born AND #{name} = :was"
+        return self._update(key, update, condition=condition).is_done
 
     def _take(self, key: str, name: str, identity: str, seen: str, update: Update) -> bool:
         update.values["mine"] = identity

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeVar
 
 from functions.adapters.clients import tried
@@ -101,6 +102,11 @@ class DynamoDBTimerStore:
         """One write unit, whether there is a row or not."""
         item = self.writer.delete(_key_of(job_id), returns="ALL_OLD").item
         return _read(item) if item else None
+
+    def put_over(self, job_id: JobId, timer: Timer, *, written_at: datetime | None) -> bool:
+        """One write unit for each KB, refused or not."""
+        item = {**self._item(timer), **_key_of(job_id), "w": written_at or self.clock.now()}
+        return self.writer.put(item, condition="attribute_exists(s)").is_done
 
     def delete_unless_called_back(self, job_id: JobId) -> StoredTimer | None:
         """One write unit, refused or not; two for a row that only seems to have callbacks."""

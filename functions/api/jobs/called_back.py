@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from functions.api.jobs.find import JobInWheel
-from functions.domain.jobs.callback_jobs import callback_identity
+from functions.domain.jobs.callback_jobs import callback_identity, is_abandoned
 from functions.domain.jobs.callbacks import CallbackName
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Job
@@ -23,7 +23,7 @@ class PutCallback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalledBack:
-    """Reads the jobs of callbacks: none of a job without any, and none before its end."""
+    """Reads the jobs of callbacks: none of a job without any, and none before its end; as of some moment before."""
 
     ledger: Ledger
 
@@ -32,11 +32,14 @@ class CalledBack:
         if job is None or not job.callbacks:
             return []
         # What keeps no row may have ended in any way.
-        called = job.callbacks.of(found.state) if found.state is not None else job.callbacks.named()
-        put: list[PutCallback] = []
-        for name, target in called:
-            identity = callback_identity(job, name, state=found.state, spent=found.row.spent)
-            row = self.ledger.get(f"{job.tenant}#{identity}")
-            if row is not None:
-                put.append(PutCallback(name, target, row))
-        return put
+        given_up = found.state is not None and is_abandoned(found.state, found.row.error)
+        called = job.callbacks.named()
+        if found.state is not None:
+            called = job.callbacks.of(found.state, is_abandoned=given_up)
+        keys = {
+            f"{job.tenant}#{callback_identity(job, name, state=found.state, spent=found.row.spent)}": (name, target)
+            for name, target in called
+        }
+        # Together, at half a read unit each: with the row of their job no more than the read that the request is counted as, and one.
+        rows = self.ledger.get_many(list(keys))
+        return [PutCallback(name, target, rows[key]) for key, (name, target) in keys.items() if key in rows]

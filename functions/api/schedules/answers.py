@@ -17,6 +17,7 @@ from functions.domain.jobs.claims import ABSENT_IS_OVER
 from functions.domain.jobs.job import Delivery
 from functions.domain.lifecycle import UNTRACKED, State
 from functions.domain.schedules import schedule as rules
+from functions.domain.schedules.asked_runs import Origin, origin_of
 from functions.domain.schedules.defaults import REQUESTED
 from functions.domain.schedules.kept_runs import KeptRun
 from functions.domain.schedules.preview import Page, Preview
@@ -44,6 +45,8 @@ class LastSkip(TypedDict):
 class Run(TypedDict):
     """A run of a schedule."""
 
+    origin: Annotated[str, shapes.one_of(Origin)]
+    """Whether the rule of the schedule decided it, or it was triggered or backfilled."""
     fire_at: shapes.Instant
     job_id: shapes.JobId
     state: shapes.JobState
@@ -89,7 +92,8 @@ class Standing(TypedDict):
     failures_in_a_row: shapes.Count
     """Counted if `pause_after_failures` is set."""
     runs: list[Run]
-    """The last runs, newest first. Empty in a list of schedules."""
+    """The last runs, newest first: the last `history` fires, and the last runs that were triggered or backfilled, as many
+    but at most 10. Empty in a list of schedules."""
     last_successes: NotRequired[list[Run]]
     """With `success_history`: the last successful runs, newest first. Omitted in a list of schedules."""
     last_failures: NotRequired[list[Run]]
@@ -201,6 +205,7 @@ def schedule_body(found: standing.Standing, *, now: datetime, stored_payload: st
     stored, state = found.stored, found.state
     schedule = stored.schedule
     runs = [_run_body(run, schedule, now=now) for run in found.runs]
+    of_fires = [run for run in runs if run["origin"] == Origin.SCHEDULED]
     fired = [fire_at for fire_at in state.recent if fire_at <= now]
     standing_body: Standing = {
         "id": schedule.schedule_id,
@@ -212,7 +217,7 @@ def schedule_body(found: standing.Standing, *, now: datetime, stored_payload: st
         "created_at": format_instant(to_the_millisecond(stored.created_at)),
         "changed_at": format_instant(to_the_millisecond(stored.changed_at)),
         "last_fire": format_instant(fired[-1]) if fired else "",
-        "last_outcome": runs[0]["state"] if runs else "",
+        "last_outcome": of_fires[0]["state"] if of_fires else "",
         "fires": found.fire_count,
         "misfires": state.misfire_count,
         "skips": {reason.value: count for reason, count in sorted(state.skips.items())},
@@ -307,6 +312,7 @@ def _definition(schedule: rules.Schedule, stored_payload: str | None) -> dict[st
 
 def _kept_body(run: KeptRun) -> Run:
     body: Run = {
+        "origin": origin_of(run.job_id.identity).value,
         "fire_at": format_instant(run.fire_at),
         "job_id": str(run.job_id),
         "state": (State.SUCCEEDED if run.has_succeeded else State.FAILED).value,
@@ -320,12 +326,21 @@ def _kept_body(run: KeptRun) -> Run:
 
 def _run_body(run: standing.Run, schedule: rules.Schedule, *, now: datetime) -> Run:
     row = run.row
-    body: Run = {"fire_at": format_instant(run.fire_at), "job_id": run.job_id, "state": UNTRACKED, "attempt": 0}
+    body: Run = {
+        "origin": run.origin.value,
+        "fire_at": format_instant(run.fire_at),
+        "job_id": run.job_id,
+        "state": UNTRACKED,
+        "attempt": 0,
+    }
+    has_row = schedule.job.delivery is not Delivery.AT_LEAST_ONCE
     if row is None:
-        # Until it is claimed it has no row; an at_least_once run never has one, and no row is kept for ever.
-        if schedule.job.delivery is not Delivery.AT_LEAST_ONCE and run.fire_at + ABSENT_IS_OVER > now:
+        # Until it is claimed a fire has no row; an at_least_once run never has one, and no row is kept for ever.
+        if has_row and run.origin is Origin.SCHEDULED and run.fire_at + ABSENT_IS_OVER > now:
             body["state"] = State.SCHEDULED.value
         return body
+    if row.state is State.SCHEDULED and not has_row:
+        return body  # that of its request: it says nothing of what came of it
     body["state"], body["attempt"] = row.state.value, row.attempt
     if row.error:
         body["error"] = row.error

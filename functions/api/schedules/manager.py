@@ -22,6 +22,7 @@ from functions.domain.jobs.job import Payload
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.occurrence import identity_of
 from functions.domain.jobs.overlap import Overlap
+from functions.domain.schedules.asked_runs import BACKFILL, TRIGGER
 from functions.domain.schedules.change_condition import ALWAYS, ChangeCondition
 from functions.domain.schedules.changes import activated, stopped, with_a_fire, with_counted_rule
 from functions.domain.schedules.default_spread import with_default_spread
@@ -187,15 +188,25 @@ class ScheduleManager:
     def get(self, tenant: str, schedule_id: str) -> standing.Standing:
         """The schedule with its last runs. Raises ScheduleNotFound."""
         stored, state = self._existing(tenant, schedule_id)
-        recent = [at for at in reversed(state.recent) if at <= self.clock.now()]
-        keys = {at: f"{tenant}#{identity_of(schedule_id, at)}" for at in recent}
-        rows = self.ledger.get_many(list(keys.values())) if keys else {}
+        schedule = stored.schedule
+        recent = [at for at in state.recent if at <= self.clock.now()]
+        # Beside its fires, not among them: a backfill takes no fire out of the history.
+        asked = state.asked_runs[-schedule.history :] if schedule.history else ()
+        keys = [f"{tenant}#{identity_of(schedule_id, at)}" for at in recent]
+        keys_of_asked = [f"{tenant}#{run.identity(schedule_id)}" for run in asked]
+        rows = self.ledger.get_many([*keys, *keys_of_asked]) if recent or asked else {}
         subshards = self.materialiser.subshards_of(tenant)
         runs = [
-            standing.run_of(stored.schedule, at, rows.get(keys[at]), self.wheel, subshards=subshards) for at in recent
+            (at, standing.run_of(schedule, at, rows.get(key), self.wheel, subshards=subshards))
+            for at, key in zip(recent, keys, strict=True)
         ]
-        kept = trimmed(state.kept_runs, keeps=stored.schedule.keeps)
-        return replace(self._standing(stored, state), runs=runs, kept_runs=kept)
+        runs += [
+            (run.due_at, standing.asked_run(schedule, run, rows.get(key), self.wheel))
+            for run, key in zip(asked, keys_of_asked, strict=True)
+        ]
+        newest_first = [run for _, run in sorted(runs, key=lambda each: each[0], reverse=True)]
+        kept = trimmed(state.kept_runs, keeps=schedule.keeps)
+        return replace(self._standing(stored, state), runs=newest_first, kept_runs=kept)
 
     def page(self, tenant: str, *, after: str, limit: int) -> tuple[list[standing.Standing], str | None]:
         """A tenant's schedules in the order of their ids, without runs; where the next page begins."""
@@ -234,9 +245,9 @@ class ScheduleManager:
         """
         stored, _ = self._existing(tenant, schedule_id)
         now = to_the_millisecond(self.clock.now())
-        job = extra_job(stored, wheel=self.wheel, fire_at=now, due_at=now, index=0, suffix="trigger", overlap=overlap)
+        job = extra_job(stored, wheel=self.wheel, fire_at=now, due_at=now, index=0, suffix=TRIGGER, overlap=overlap)
         # Its name has no time: a repeat of the request must be the same run.
-        job = replace(job, identity=f"{schedule_id}:trigger:{token}")
+        job = replace(job, identity=f"{schedule_id}:{TRIGGER}:{token}")
         self.gate.admit(tenant, [now])
         taken = self.asked.take_in([job])[0]
         if taken.is_new:
@@ -267,7 +278,7 @@ class ScheduleManager:
                 fire_at=fire.at,
                 due_at=first_at + gap * number,
                 index=first_index + number,
-                suffix=f"backfill-{token}",
+                suffix=BACKFILL + token,
                 overlap=body.overlap,
                 wheel=self.wheel,
                 nominal_at=fire.nominal_at,

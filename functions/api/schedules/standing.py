@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from functions.domain.errors import InvalidInput, ScheduleNotFound, TooCostly
 from functions.domain.instants import from_ms, to_ms
 from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.occurrence import UNBOUND
+from functions.domain.schedules.asked_runs import AskedRun, Origin
 from functions.domain.schedules.changes import placed_ahead
 from functions.domain.schedules.due_fires import occurrence_job
 from functions.domain.schedules.firing import next_fire
@@ -24,18 +26,20 @@ from functions.ports.schedules import StoredSchedule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A fire that has been placed; row: of its ledger, None while there is none (any more)."""
+    """A fire that has been placed, or a run that was asked for; row: of its ledger, None while there is none (any more)."""
 
     fire_at: datetime
     job_id: str
     row: LedgerRow | None
+    origin: Origin = Origin.SCHEDULED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """A schedule and how it stands. fire_count: of those that have come due. runs: the last of them, newest first.
+    """A schedule and how it stands. fire_count: of those that have come due.
 
-    kept_runs: those that it keeps beside them, the oldest first.
+    runs: the last of them, and of those that were asked for, newest first. kept_runs: those that it keeps beside them, the
+    oldest first.
     """
 
     stored: StoredSchedule
@@ -106,6 +110,17 @@ def run_of(schedule: Schedule, fire_at: datetime, row: LedgerRow | None, wheel: 
     link = Link(at=fire_at, nominal_at=fire_at)
     job = occurrence_job(schedule, link, version=0, wheel=wheel, subshards=subshards)
     return Run(fire_at=fire_at, job_id=str(job_id_of(job)), row=row)
+
+
+def asked_run(schedule: Schedule, asked: AskedRun, row: LedgerRow | None, wheel: Wheel) -> Run:
+    """A run that was triggered or backfilled, with the id of its job also where its ledger row is gone."""
+    fire_at = asked.fire_at or asked.due_at
+    if row is not None and row.job_id:
+        return Run(fire_at=fire_at, job_id=row.job_id, row=row, origin=asked.origin)
+    link = Link(at=fire_at, nominal_at=fire_at)
+    job = occurrence_job(schedule, link, version=UNBOUND, wheel=wheel, due_at=asked.due_at)
+    job_id = replace(job_id_of(job), identity=asked.identity(schedule.schedule_id))
+    return Run(fire_at=fire_at, job_id=str(job_id), row=row, origin=asked.origin)
 
 
 def _fire_of(link: Link) -> Fire:

@@ -39,6 +39,8 @@ def write_run_terms(job: Job) -> dict[str, Any]:
         record["C"] = write_callbacks(job.callbacks)
     if job.collect is not None:
         record["L"] = write_collect(job.collect)
+    if job.reads_cancel:
+        record["W"] = 1
     return record
 
 
@@ -50,6 +52,7 @@ def read_run_terms(record: dict[str, Any], *, scheduled_at: datetime) -> dict[st
         "flows": tuple(read_flow(flow) for flow in record.get("F", ())),
         "callbacks": read_callbacks(record["C"]) if "C" in record else NO_CALLBACKS,
         "collect": read_collect(record["L"]) if "L" in record else None,
+        "reads_cancel": True if record.get("W") else None,
     }
 
 

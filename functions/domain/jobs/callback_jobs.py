@@ -10,7 +10,7 @@ from typing import Any
 
 from functions.domain.instants import format_instant, from_ms, to_ms
 from functions.domain.jobs.callbacks import PREFIX, CallbackName
-from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.claims import ABANDONED, LedgerRow
 from functions.domain.jobs.job import Delivery, Job, Payload, Precision
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.retry import RetryPolicy
@@ -29,6 +29,16 @@ class Outcome:
     spent: int = 0
     result: str = ""
     error: str = ""
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether its schedule has given it up."""
+        return is_abandoned(self.state, self.error)
+
+
+def is_abandoned(state: State, error: str) -> bool:
+    """Whether a run that has ended so, with this error in its row, was given up by its schedule."""
+    return state is State.CANCELLED and error == ABANDONED
 
 
 def outcome_in(row: LedgerRow, *, now: datetime) -> Outcome | None:

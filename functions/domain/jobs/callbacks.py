@@ -31,7 +31,7 @@ _CALLED: dict[State, frozenset[CallbackName]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Callbacks:
-    """Targets, empty for none. on_success: after a success. on_failure: after a failure for good or an expiry. on_end: after any end."""
+    """Targets, empty for none. on_success: after a success. on_failure: after a failure for good, an expiry, or when its schedule has given it up. on_end: after any end."""
 
     on_success: str = ""
     on_failure: str = ""
@@ -46,9 +46,9 @@ class Callbacks:
             if target := getattr(self, name.value):
                 yield name, target
 
-    def of(self, state: State) -> Iterator[tuple[CallbackName, str]]:
-        """Those that are called when a job has ended so, with their targets."""
-        called = _CALLED.get(state, frozenset())
+    def of(self, state: State, *, is_abandoned: bool = False) -> Iterator[tuple[CallbackName, str]]:
+        """Those that are called when a job has ended so, with their targets. is_abandoned: cancelled by nobody who knew of it."""
+        called = _CALLED.get(state, frozenset()) | ({CallbackName.ON_FAILURE} if is_abandoned else frozenset())
         return (each for each in self.named() if each[0] in called)
 
     def body(self) -> dict[str, str]:

@@ -31,6 +31,9 @@ LONG_OVERDUE = timedelta(minutes=5)
 REQUEST_LIMIT = timedelta(seconds=30)
 """API Gateway ends a request after this: no submission or change is under way for longer."""
 
+ABANDONED = "abandoned"
+"""Why a run was cancelled that nobody carried on: the `error` of its row, and the reason of its line."""
+
 TIMER_LIFE = timedelta(days=14)
 """How long a far row lives after it was due."""
 

@@ -77,6 +77,7 @@ class Job:
     those of other jobs. trace: that its submission brought.
     submitted_at: when the API took it in, where that is known: of no fire, and of no job of an older release.
     callbacks: what is called when it has ended. collect: with which others it is given to its target, and when.
+    reads_cancel: although it keeps no row, a cancel of it may be in the ledger, where each attempt looks for it first.
     """
 
     tenant: str
@@ -101,6 +102,7 @@ class Job:
     submitted_at: datetime | None = None
     callbacks: Callbacks = NO_CALLBACKS
     collect: Collect | None = None
+    reads_cancel: bool | None = None
 
     def __post_init__(self) -> None:
         check_tenant(self.tenant)

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from functions.domain.instants import to_seconds
 from functions.domain.jobs.occurrence import UNBOUND, Occurrence
+from functions.domain.schedules.asked_runs import AskedRun
 from functions.domain.schedules.kept_runs import KeptRun
 from functions.domain.schedules.load import COUNTED_BY, Share
 
@@ -90,6 +91,7 @@ class ScheduleState:
     asides: how often its chain was set aside lately, because its next fire takes too much to find; last at aside_at.
     share: what of it stands in the sum of its tenant's schedules; None where nothing does.
     kept_runs: the last that succeeded and failed, of a schedule that keeps them, the oldest first.
+    asked_runs: the last that were triggered or backfilled, as they began.
     """
 
     version: int
@@ -114,6 +116,7 @@ class ScheduleState:
     aside_at: datetime | None = None
     share: Share | None = None
     kept_runs: tuple[KeptRun, ...] = ()
+    asked_runs: tuple[AskedRun, ...] = ()
 
     @property
     def goes_on(self) -> bool:

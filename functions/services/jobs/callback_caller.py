@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from functions.domain.far_ring.asked_record import decode_asked
 from functions.domain.jobs.callback_jobs import Outcome, callback_job, outcome_in
-from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.claims import ABANDONED, LedgerRow
 from functions.domain.jobs.job import Job, Timer
-from functions.domain.jobs.job_id import job_id_of, parse_job_id
+from functions.domain.jobs.job_id import JobId, job_id_of, parse_job_id
 from functions.domain.lifecycle import State
 from functions.domain.tenants.usage import Usage
 from functions.domain.wheel import Wheel
@@ -36,7 +37,7 @@ class CallbackCaller:
 
     def ended(self, timer: Timer, outcome: Outcome) -> None:
         """The job of this timer has ended so."""
-        for name, target in timer.job.callbacks.of(outcome.state):
+        for name, target in timer.job.callbacks.of(outcome.state, is_abandoned=outcome.is_abandoned):
             job = callback_job(timer.job, name, target, outcome, now=self.clock.now(), wheel=self.wheel)
             self._put(job, of=timer.job)
 
@@ -45,6 +46,30 @@ class CallbackCaller:
         outcome = outcome_in(row, now=self.clock.now()) if row is not None and timer.job.callbacks else None
         if outcome is not None:
             self.ended(timer, outcome)
+
+    def abandoned(self, job_id: JobId, row: LedgerRow, *, like: Callable[[], Job]) -> None:
+        """Its schedule has given up the run of this row. like: another run of it, where the row does not say what this one calls."""
+        kept = decode_asked(row.asked, job_id) if row.asked else None
+        if kept is not None and (kept.job.callbacks or kept.job.occurrence is not None):
+            job = kept.job
+        else:
+            job = replace(
+                like(),
+                identity=job_id.identity,
+                bucket=job_id.bucket,
+                shard=job_id.shard,
+                priority=job_id.priority,
+                delivery=job_id.delivery,
+                scheduled_at=job_id.due_at,
+            )
+        outcome = Outcome(
+            state=State.CANCELLED,
+            attempts=row.attempt,
+            ended_at=row.updated_at if row.is_settled and row.updated_at is not None else self.clock.now(),
+            spent=row.spent,
+            error=ABANDONED,
+        )
+        self.ended(Timer.first_of(job), outcome)
 
     def _put(self, job: Job, *, of: Job) -> None:
         """Its row comes first, and keeps the id that it had when it was first put."""

@@ -10,13 +10,14 @@ from functions.domain.audit import Action, ActionName
 from functions.domain.errors import JobNotFound, TooLate
 from functions.domain.jobs.claims import ABSENT_IS_OVER, REQUEST_LIMIT, LedgerRow
 from functions.domain.jobs.collection import collection_in, parse_collection
+from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import JobId
 from functions.domain.jobs.occurrence import fire_of
 from functions.domain.lifecycle import State
 from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
 from functions.ports.collections import CollectionStore
-from functions.ports.ledger import Applied, Cancelled, Ledger
+from functions.ports.ledger import Applied, Cancelled, Ledger, Refused
 from functions.ports.payloads import PayloadStore
 from functions.ports.recorder import AuditTrail
 from functions.ports.timers import StoredTimer, TimerStore
@@ -114,7 +115,10 @@ class Canceller:
         row = self.ledger.get(job_id.key)
         if row is not None and row.state is State.CANCELLED:
             answer = Cancelled(is_repeated=True)
-            self.ends.cancelled(job_id, answer)
+            stored = self.timers.stored(job_id)
+            # Whoever wrote the tombstone may have died before it put on_end.
+            waits = stored is not None and stored.timer is not None and bool(stored.timer.job.reads_cancel)
+            self._end(job_id, answer, stored if waits else None, leaves_row=waits)
             return answer
         now = self.clock.now()
         if not self.wheel.is_surely_far(job_id.due_at, now=now + REQUEST_LIMIT):
@@ -125,6 +129,8 @@ class Canceller:
             raise TooLate(str(job_id))
         if row is not None:
             self._stop_replays(job_id, row, now=now)
+        if stored is not None and stored.timer is not None and any(stored.timer.job.callbacks.of(State.CANCELLED)):
+            return self._entomb(job_id, stored, stored.timer)
         deleted = self.timers.delete(job_id)
         if not self.wheel.is_surely_far(job_id.due_at, now=self.clock.now()):
             # The delete stalled: the scanner may have read the row or not. Without a promise to cancel, it must run.
@@ -138,12 +144,34 @@ class Canceller:
         self._end(job_id, answer, deleted)
         return answer
 
-    def _end(self, job_id: JobId, answer: Cancelled, stored: StoredTimer | None) -> None:
-        """It is cancelled. stored: its far row, which stays until its callbacks are put."""
+    def _entomb(self, job_id: JobId, stored: StoredTimer, timer: Timer) -> Cancelled:
+        """One whose on_end is to be called leaves its row until that is put: from then on its message reads a tombstone.
+
+        A death before the tombstone leaves a job that runs, one behind it a message that finds it and puts on_end.
+        """
+        reading = replace(timer, job=replace(timer.job, reads_cancel=True))
+        if not self.timers.put_over(job_id, reading, written_at=stored.written_at):
+            answer = Cancelled(is_repeated=True)  # an earlier cancel has removed it
+            self._end(job_id, answer, None)
+            return answer
+        now = self.clock.now()
+        if not self.wheel.is_surely_far(job_id.due_at, now=now):
+            raise TooLate(str(job_id))  # the write stalled: the scanner may have read the row as it was, so it must run
+        found = self.ledger.cancel(job_id, owner=self.token(), now=now)
+        if isinstance(found, Refused):
+            raise TooLate(str(job_id))
+        answer = Cancelled(is_repeated=found.is_repeated)
+        self._end(job_id, answer, stored, leaves_row=True)
+        return answer
+
+    def _end(
+        self, job_id: JobId, answer: Cancelled, stored: StoredTimer | None, *, leaves_row: bool | None = None
+    ) -> None:
+        """It is cancelled. stored: its far row. leaves_row: whether that stays until its callbacks are put; as a job with a ledger row."""
         timer = stored.timer if stored is not None else None
         has_callbacks = timer is not None and bool(timer.job.callbacks)
         self.ends.cancelled(job_id, answer, timer=timer if has_callbacks else None)
-        if has_callbacks and job_id.is_ledgered:
+        if has_callbacks and (job_id.is_ledgered if leaves_row is None else leaves_row):
             self.timers.delete(job_id)
         self._forget(stored)
 

@@ -19,6 +19,7 @@ from functions.domain.jobs.job_id import JobId, job_id_of, parse_job_id
 from functions.domain.jobs.occurrence import UNBOUND, Occurrence
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.lifecycle import State
+from functions.domain.schedules.asked_runs import asked_run_of, with_asked
 from functions.domain.schedules.firing import next_fire
 from functions.domain.schedules.slots import SAID_AGAIN, Turn, is_abandoned, turn_of, wait_of
 from functions.domain.schedules.state import ScheduleState, SkipReason, Status
@@ -33,6 +34,8 @@ from functions.services.schedules.run_ends import schedule_key
 from functions.services.schedules.stops import Stops
 
 _TRIES = 5
+_TRIES_TO_REMEMBER = 8
+"""Of runs that begin at the same moment, each is written in its turn."""
 _WHY_SKIPPED = {
     SkipReason.BUFFER_FULL: "{waiting} waits already",
     SkipReason.OVERLAP: "{holder} has not come to its end",
@@ -76,11 +79,26 @@ class Occurrences:
             return self._skip(timer, SkipReason.PAUSED, "its schedule is deleted")
         if state.status is Status.PAUSED and occurrence.version > UNBOUND:
             return self._skip(timer, SkipReason.PAUSED, "its schedule is paused")
+        if occurrence.version <= UNBOUND:
+            self._remember(timer, key, state)
         if is_closed:
             return self._skip(timer, SkipReason.DRAINING, "its tenant is being closed")
         if occurrence.overlap is Overlap.ALLOW:
             return FireDecision.MAY_RUN
         return self._take_slot(timer, occurrence, key, state)
+
+    def _remember(self, timer: Timer, key: str, state: ScheduleState) -> None:
+        """A run that was asked for begins: its schedule shows it among its runs. One that loses to others too often is not shown."""
+        job, seen = timer.job, state
+        run = asked_run_of(job.identity, due_at=job.scheduled_at)
+        for _ in range(_TRIES_TO_REMEMBER if run is not None else 0):
+            assert run is not None
+            asked = with_asked(seen.asked_runs, run)
+            if asked == seen.asked_runs or self.schedules.remember_asked(key, asked, seen=seen):
+                return
+            seen = self.schedules.state(key)
+            if seen is None or seen.born != state.born:
+                return
 
     def _leave_to_later_version(
         self, timer: Timer, occurrence: Occurrence, key: str, state: ScheduleState
@@ -150,7 +168,7 @@ class Occurrences:
         raise NotPlaced([f"the slot of {key} kept changing hands"])
 
     def _turn(self, timer: Timer, occurrence: Occurrence, seen: ScheduleState, *, now: datetime) -> Turn | SkipReason:
-        is_free = self._is_over(seen.holder, seen.holder_since, now=now)
+        is_free = self._is_over(timer, seen.holder, seen.holder_since, now=now)
         has_rival = occurrence.overlap.waits and self._is_another_waiting(timer, seen, now=now)
         return turn_of(
             occurrence.overlap,
@@ -176,19 +194,19 @@ class Occurrences:
     def _is_another_waiting(self, timer: Timer, seen: ScheduleState, *, now: datetime) -> bool:
         if not seen.waiting or _is_same(seen.waiting, timer):
             return False
-        return not self._is_over(seen.waiting, seen.waiting_since, now=now)
+        return not self._is_over(timer, seen.waiting, seen.waiting_since, now=now)
 
     def _is_waiting(self, key: str, me: str, seen: ScheduleState, *, now: datetime) -> bool:
         is_noted = seen.waiting == me and _is_fresh(seen.waiting_since, now=now)
         return is_noted or self.schedules.wait_for_slot(key, me, seen=seen, now=now)
 
-    def _is_over(self, job_id: str, since: datetime | None, *, now: datetime) -> bool:
-        """Whether a run has come to its end. One that nobody carries on is brought to it."""
+    def _is_over(self, timer: Timer, job_id: str, since: datetime | None, *, now: datetime) -> bool:
+        """Whether a run has come to its end. One that nobody carries on is brought to it. timer: of a later run of its schedule."""
         if not job_id:
             return True
         row = self.ledger.get(parse_job_id(job_id).key)
         if row is not None and row.is_settled:
-            self.stops.report_again(row)
+            self.stops.report_again(row, like=lambda: timer.job)
             return True
         if not is_abandoned(row, since=since, now=now, skew=self.wheel.skew):
             return False
@@ -196,7 +214,7 @@ class Occurrences:
             # It has come to its end so long ago that its row has expired, or it has never begun. A tombstone would report
             # what has ended otherwise.
             return True
-        return self.stops.give_up(parse_job_id(row.job_id or job_id), row) is not None
+        return self.stops.give_up(parse_job_id(row.job_id or job_id), row, like=lambda: timer.job) is not None
 
     def _evict(self, job_id: str, key: str) -> None:
         """Stop a run: it is not tried again, and if it has not begun it does not."""

@@ -20,7 +20,7 @@ from functions.domain.errors import TooCostly
 from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.faults import fault_of
 from functions.domain.jobs.claims import LedgerRow
-from functions.domain.jobs.job import Timer
+from functions.domain.jobs.job import Job, Timer
 from functions.domain.jobs.job_id import job_id_of, parse_job_id
 from functions.domain.jobs.occurrence import identity_of
 from functions.domain.schedules.due_fires import DueFires, alarm_at, decide, link_after_run, occurrence_job, shard_of
@@ -335,7 +335,7 @@ class Materialiser:
         for key, (step, link) in awaited.items():
             row = self.ledger.get(key) if many is None else many.get(key)
             try:
-                ended_at = self._ended_at(row, link, now=now)
+                ended_at = self._ended_at(row, step, link, now=now)
             except Exception as error:  # noqa: BLE001  what is wrong with one row holds up no other chain
                 step.is_refused = True
                 self.journal.event("run_not_given_up", schedule=step.chain.stored.key, error=fault_of(error))
@@ -344,14 +344,19 @@ class Materialiser:
                 ends[key] = ended_at
         return ends
 
-    def _ended_at(self, row: LedgerRow | None, link: Link, *, now: datetime) -> datetime | None:
+    def _ended_at(self, row: LedgerRow | None, step: _Step, link: Link, *, now: datetime) -> datetime | None:
+        def run() -> Job:
+            return self._timer(step, link).job
+
         if row is not None and row.is_settled:
-            self.stops.report_again(row)
+            self.stops.report_again(row, like=run)
             return row.updated_at
         if not is_abandoned(row, since=link.at, now=now, skew=self.wheel.skew):
             return None
         # As the row says from then on: whoever repeats this finds the same next fire.
-        return given_up_at(None, since=link.at) if row is None else self.stops.give_up(parse_job_id(row.job_id), row)
+        if row is None:
+            return given_up_at(None, since=link.at)
+        return self.stops.give_up(parse_job_id(row.job_id), row, like=run)
 
     def _observe(self, schedule: Schedule, link: Link) -> None:
         if link.previous_at is not None:
