@@ -84,7 +84,7 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class Succeeded:
-    """The target took the job; result is what it said, as a short JSON text."""
+    """The target took the job; result is what it said, as a JSON text."""
 
     result: str = ""
 

@@ -213,6 +213,7 @@ _SAME = (
     "pulses",
     "rates",
     "ready",
+    "results",
     "tenant_data",
     "schedules",
     "shards",

@@ -34,6 +34,7 @@ class KeptByAll(Protocol):
     shards: SeenShards
     flows: FlowStore
     payloads: fakes.InMemoryPayloadStore
+    results: fakes.InMemoryResultStore
     history: History
 
     @property

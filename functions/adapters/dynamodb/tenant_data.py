@@ -35,7 +35,7 @@ _SCANNED = 2_000
 _BUCKETS = 240
 _HOURS = 72
 _HOUR = timedelta(hours=1)
-_PREFIXES = ("jobs", "schedules", "exports")
+_PREFIXES = ("jobs", "schedules", "exports", "results")
 _TRIES = 8
 
 
