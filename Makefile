@@ -101,7 +101,7 @@ deploy: setup ## deploy to AWS: make deploy STAGE=dev
 smoke: setup ## prove on its account that a deployed stage keeps its promises: make smoke STAGE=dev; says first how long and how dear
 	@python -m smoke --stage $(STAGE)
 
-destroy: setup ## remove the scheduler from AWS; the data stays. Refuses while jobs are in its queues (FORCE=1)
+destroy: setup ## remove the scheduler from AWS; the data stays: tables, keys, and the buckets of payloads, files of jobs and the audit trail. Refuses while jobs are in its queues (FORCE=1)
 	@python -m scripts.refuse_to_strand $(STAGE)
 	@cdk destroy "$(STAGE)/Scheduler" --context stage=$(STAGE)
 

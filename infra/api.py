@@ -215,8 +215,8 @@ def _function(
     function.grant_tables("tenants", "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem")
     # A new operation begins at once instead of with the next tick.
     function.grant("lambda:InvokeFunction", on=[operations.function.function_arn])
-    function.grant_objects("s3:PutObject", below=["jobs", "schedules"])
-    function.grant_objects("s3:GetObject", below=["jobs", "schedules", "exports"])
+    function.grant_objects("s3:PutObject", below=["jobs", "schedules", "results"])
+    function.grant_objects("s3:GetObject", below=["jobs", "schedules", "exports", "results"])
     function.grant_objects("s3:DeleteObject", below=["jobs"])
     function.grant_missing_objects()
     function.grant("sqs:SendMessage", on=deployment.ready_queues.arns)

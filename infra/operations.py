@@ -38,7 +38,7 @@ class Operations(Construct):
         self._grant_deletions()
         self.function.grant_objects("s3:PutObject", below=["jobs", "exports"])
         self.function.grant_objects("s3:GetObject", below=["jobs", "schedules"])
-        self.function.grant_objects("s3:DeleteObject", below=["jobs", "schedules", "exports"])
+        self.function.grant_objects("s3:DeleteObject", below=["jobs", "schedules", "exports", "results"])
         self.function.grant_missing_objects()
         self.function.grant("sqs:SendMessage", on=deployment.ready_queues.arns)
         MinuteTicks(self, "Ticks", function=self.function, inputs=[{}])

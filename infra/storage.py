@@ -13,6 +13,7 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from constructs import Construct
 
 from functions.adapters.dynamodb.tables import ALL_TABLES, TableSchema
+from functions.domain.jobs.results import LIFE
 from infra.acknowledge import acknowledge
 from infra.audit_trail import AuditTrail
 from infra.encryption import customer_key, encrypt
@@ -108,7 +109,10 @@ def _payload_bucket(scope: Construct, *, retained: bool) -> s3.Bucket:
         scope,
         "Payloads",
         retained=retained,
-        rules=[s3.LifecycleRule(id="ExpireExports", prefix="exports/", expiration=EXPORT_LIFE)],
+        rules=[
+            s3.LifecycleRule(id="ExpireExports", prefix="exports/", expiration=EXPORT_LIFE),
+            s3.LifecycleRule(id="ExpireResults", prefix="results/", expiration=cdk.Duration.days(LIFE.days)),
+        ],
     )
     acknowledge(
         bucket,

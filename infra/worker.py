@@ -77,6 +77,7 @@ def _function(scope: Construct, *, deployment: Deployment) -> Function:
     function.grant_tables("tenants", "GetItem", "PutItem", "DeleteItem")
     function.grant_objects("s3:GetObject", below=["jobs", "schedules"])
     function.grant_objects("s3:DeleteObject", below=["jobs"])
+    function.grant_objects("s3:PutObject", below=["results"])
     function.grant_missing_objects()
     function.grant(
         "sqs:SendMessage",

@@ -72,6 +72,7 @@ from testkit.fakes import (
     InMemoryPendingStore,
     InMemoryPermitStore,
     InMemoryRateStore,
+    InMemoryResultStore,
     InMemoryScheduleStore,
     InMemoryShardStore,
     InMemoryTimerStore,
@@ -111,6 +112,7 @@ class World:
         self.rates = InMemoryRateStore()
         self.schedules = InMemoryScheduleStore()
         self.payloads = InMemoryPayloadStore()
+        self.results = InMemoryResultStore()
         self.operations = InMemoryOperationStore()
         self.exports = InMemoryExportStore()
         self.breaker_store = InMemoryBreakerStore()
@@ -168,6 +170,7 @@ class World:
             "marked_since": lambda: EPOCH,
             "operations": self.operations,
             "payloads": self.payloads,
+            "results": self.results,
             "permits": self.permits,
             "pending": self.tally,
             "pending_store": self.waiting,
@@ -356,7 +359,7 @@ class World:
     ) -> World:
         """The same world, in which something happens at some of the calls to its stores."""
         world = copy(self)
-        for name in ("timers", "ready", "ledger", "payloads", "operations", "exports"):
+        for name in ("timers", "ready", "ledger", "payloads", "results", "operations", "exports"):
             setattr(world, name, Watched(getattr(self, name), name, before, after))
         return world
 

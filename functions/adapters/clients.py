@@ -32,6 +32,8 @@ TIMEOUT_SECONDS = 2
 ATTEMPTS = 3
 CONNECTIONS = 32
 
+_REGIONAL = Config(signature_version="s3v4", s3={"addressing_style": "virtual"})
+
 Answer = TypeVar("Answer")
 
 TRIES = 5
@@ -139,8 +141,12 @@ def sqs(*, attempts: int = ATTEMPTS, patience: int = 1) -> SQSClient:
 
 def s3(*, patience: int = 1) -> S3Client:
     """An S3 client. What it presigns holds in every region: it names the host of the bucket's own."""
-    regional = Config(signature_version="s3v4", s3={"addressing_style": "virtual"})
-    return _client("s3", _config(ATTEMPTS, seconds=TIMEOUT_SECONDS * patience).merge(regional))
+    return _client("s3", _config(ATTEMPTS, seconds=TIMEOUT_SECONDS * patience).merge(_REGIONAL))
+
+
+def s3_in_haste(*, patience: int = 1) -> S3Client:
+    """An S3 client that asks once, and not for long: the lease of an attempt does not wait for it."""
+    return _client("s3", _config(attempts=1, seconds=1 * patience).merge(_REGIONAL))
 
 
 def secrets_manager(*, patience: int = 1) -> SecretsManagerClient:

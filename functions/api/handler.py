@@ -46,6 +46,7 @@ from functions.api.jobs.report_outcome import OutcomeReports
 from functions.api.jobs.routes import JobServices
 from functions.api.jobs.routes import routes as job_routes
 from functions.api.jobs.submit import Submitter
+from functions.api.jobs.whole_results import WholeResults
 from functions.api.operations.manager import OperationManager
 from functions.api.operations.routes import routes as operation_routes
 from functions.api.schedules.asked_fires import AskedFires
@@ -101,6 +102,7 @@ wiring = Wiring(
         "quota": Quota,
         "replayer": Replayer,
         "submitter": Submitter,
+        "whole_results": WholeResults,
     },
 )
 wiring.confirm()

@@ -153,6 +153,7 @@ EVENTS: Mapping[str, Shape] = {
         "the end of an attempt was not recorded: another worker has claimed it", ("job_id", "attempt", "fence")
     ),
     "not_released": Shape("an attempt could not be released: it is free when its lease ends", ("job_id", "error")),
+    "result_not_kept": Shape("a large result could not be stored: only its beginning is kept", ("job_id", "error")),
     "duplicate_dropped": Shape("a message had nothing left to do", ("job_id", "attempt", "reason")),
     "callback_put": Shape("a job has ended and one of its callbacks became a job", ("job_id", "tenant", "of")),
     "dead_lettered": Shape("a job became a dead letter", ("job_id", "tenant", "error")),

@@ -107,12 +107,13 @@ class Ledger(Protocol):
         owner: str,
         now: datetime,
         result: str = "",
+        whole: str = "",
         error: str = "",
         tried: str = "",
     ) -> Applied | Refused:
         """End an attempt under its fence; a held one with any token. timer: of the retry that follows, where one does.
 
-        RETRY loses against a requested cancel. tried: the failed attempts by then; empty for those that the row has.
+        RETRY loses against a requested cancel. whole: the pointer of the whole result, where `result` is only its beginning. tried: the failed attempts by then; empty for those that the row has.
         """
         ...
 
@@ -147,8 +148,8 @@ class Ledger(Protocol):
         """
         ...
 
-    def complete(self, job_id: JobId, *, fence: int, result: str, now: datetime) -> Applied | Refused:
-        """End a running attempt with this fence as succeeded, while the row has no record of its timer."""
+    def complete(self, job_id: JobId, *, fence: int, result: str, now: datetime, whole: str = "") -> Applied | Refused:
+        """End a running attempt with this fence as succeeded, while the row has no record of its timer. whole: as of `settle`."""
         ...
 
     def hasten(self, timer: Timer, *, row: LedgerRow, owner: str, now: datetime) -> Applied | Refused:

@@ -84,7 +84,7 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class Succeeded:
-    """The target took the job; result is what it said, as a short JSON text. answer: all that it said, where that was read to its end."""
+    """The target took the job; result is what it said, as a JSON text. answer: all that it said, where that was read to its end."""
 
     result: str = ""
     answer: str = field(default="", compare=False, repr=False)

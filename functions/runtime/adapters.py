@@ -32,6 +32,7 @@ from functions.adapters.firehose import FirehoseAuditStream
 from functions.adapters.lambda_waker import LambdaWaker
 from functions.adapters.s3.exports import S3ExportStore
 from functions.adapters.s3.payloads import S3PayloadStore
+from functions.adapters.s3.results import S3ResultStore
 from functions.adapters.s3.submission_files import S3SubmissionFiles
 from functions.adapters.sqs import SqsReadyQueue
 from functions.adapters.submission_queues import SqsSubmissionQueues
@@ -156,6 +157,12 @@ class Adapters:
     def payloads(self) -> S3PayloadStore:
         """Payloads too large for a row."""
         return S3PayloadStore(self._s3, self.setting("PAYLOAD_BUCKET"))
+
+    @cached_property
+    def results(self) -> S3ResultStore:
+        """Results too large for a row."""
+        writer = clients.s3_in_haste(patience=self.settings.PATIENCE)
+        return S3ResultStore(self._s3, self.setting("PAYLOAD_BUCKET"), writer=writer)
 
     @cached_property
     def exports(self) -> S3ExportStore:

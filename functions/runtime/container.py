@@ -26,6 +26,7 @@ from functions.services.jobs.flow_gate import FlowGate
 from functions.services.jobs.foreign_messages import ForeignMessages
 from functions.services.jobs.occurrences import Occurrences
 from functions.services.jobs.rescheduler import Rescheduler
+from functions.services.jobs.result_keeper import ResultKeeper
 from functions.services.jobs.settler import Settler
 from functions.services.schedules.changer import ScheduleChanger
 from functions.services.schedules.materialiser import Materialiser
@@ -67,6 +68,7 @@ SERVICES: Mapping[str, type] = MappingProxyType(
         "plans": KnownPlans,
         "pulse": PulseTally,
         "rescheduler": Rescheduler,
+        "result_keeper": ResultKeeper,
         "runs": RunEnds,
         "settler": Settler,
         "stops": Stops,

@@ -223,6 +223,7 @@ _SAME = (
     "pulses",
     "rates",
     "ready",
+    "results",
     "tenant_data",
     "schedules",
     "shards",

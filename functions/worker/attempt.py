@@ -17,6 +17,7 @@ from functions.ports.clock import Clock
 from functions.ports.recorder import Journal
 from functions.ports.targets import Failed, Outcome, Pending, Succeeded
 from functions.services.far_ring.flow_turns import FlowTurns
+from functions.services.jobs.result_keeper import ResultKeeper
 from functions.services.jobs.settler import Claim, Settler
 from functions.worker.claimer import Claimer
 from functions.worker.invocation import Invoker
@@ -37,6 +38,7 @@ class Attempts:
     settler: Settler
     flow_turns: FlowTurns
     releases: Releases
+    result_keeper: ResultKeeper
     journal: Journal
 
     def run(self, timer: Timer, message: Message, *, ends_at: datetime) -> Returned | None:
@@ -113,7 +115,8 @@ class Attempts:
             is_settled = self.settler.hold(timer, claim)
         elif isinstance(outcome, Succeeded | Pending):
             # Without a row that its target could settle later, it has taken the job.
-            result = outcome.result if isinstance(outcome, Succeeded) else ""
+            text = outcome.result if isinstance(outcome, Succeeded) else ""
+            result = self.result_keeper.keep_or_cut(timer.job, text)
             is_settled = self.settler.end(timer, claim, Event.SUCCEED, result=result)
         # Whoever has the attempt by now may have got it by this very message, and needs it should it die.
         return outcome if is_settled else Returned("somebody else has settled it, or is at it")

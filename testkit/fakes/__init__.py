@@ -21,6 +21,7 @@ from testkit.fakes.permits import InMemoryPermitStore
 from testkit.fakes.pulses import InMemoryPulseStore, RecordingPulse
 from testkit.fakes.rates import InMemoryRateStore
 from testkit.fakes.ready_queue import InMemoryReadyQueue, QueuedMessage
+from testkit.fakes.results import InMemoryResultStore
 from testkit.fakes.schedules import InMemoryScheduleStore
 from testkit.fakes.shards import InMemoryShardStore
 from testkit.fakes.targets import RecordingTargets
@@ -51,6 +52,7 @@ __all__ = [
     "InMemoryPulseStore",
     "InMemoryRateStore",
     "InMemoryReadyQueue",
+    "InMemoryResultStore",
     "InMemoryScheduleStore",
     "InMemoryShardStore",
     "InMemoryTenantData",

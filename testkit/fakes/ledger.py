@@ -112,6 +112,7 @@ class InMemoryLedger:
         owner: str,
         now: datetime,
         result: str = "",
+        whole: str = "",
         error: str = "",
         tried: str = "",
     ) -> Applied | Refused:
@@ -123,7 +124,7 @@ class InMemoryLedger:
         if not may_end and (row.state, row.owner) != (target(event), owner):
             return Refused(row)
         row = replace(row, state=target(event), owner=owner, result=_cut(result), error=_cut(error), held="")
-        row = replace(row, due_at=kept(timer.due_at), tried=tried or row.tried)
+        row = replace(row, due_at=kept(timer.due_at), tried=tried or row.tried, whole=whole or row.whole)
         return self._write(timer.job.key, row, now=now, scheduled_at=timer.job.scheduled_at)
 
     def end_collected(
@@ -170,11 +171,11 @@ class InMemoryLedger:
             self._write(job_id.key, row, now=now, scheduled_at=job_id.due_at)
         return self.rows[job_id.key]
 
-    def complete(self, job_id: JobId, *, fence: int, result: str, now: datetime) -> Applied | Refused:
+    def complete(self, job_id: JobId, *, fence: int, result: str, now: datetime, whole: str = "") -> Applied | Refused:
         row = self.rows.get(job_id.key)
         if row is None or (row.fence, row.state, row.held) != (fence, State.RUNNING, ""):
             return Refused(row)
-        row = replace(row, state=target(Event.SUCCEED), result=_cut(result), error="")
+        row = replace(row, state=target(Event.SUCCEED), result=_cut(result), whole=whole or row.whole, error="")
         return self._write(job_id.key, row, now=now, scheduled_at=job_id.due_at)
 
     def hasten(self, timer: Timer, *, row: LedgerRow, owner: str, now: datetime) -> Applied | Refused:

@@ -127,6 +127,7 @@ class Processes(Passing):
             "schedules",
             "dead_letters",
             "payloads",
+            "results",
             "operations",
             "exports",
             "permits",

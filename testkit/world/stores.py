@@ -36,6 +36,7 @@ class KeptByAll(Protocol):
     flows: FlowStore
     collections: CollectionStore
     payloads: fakes.InMemoryPayloadStore
+    results: fakes.InMemoryResultStore
     history: History
 
     @property

@@ -23,6 +23,7 @@ from testkit.fakes import (
     InMemoryExportStore,
     InMemoryPayloadStore,
     InMemoryReadyQueue,
+    InMemoryResultStore,
     RecordingJournal,
 )
 from testkit.world.carriers import carriers
@@ -65,6 +66,7 @@ class World(Clients, Controls, Sums, Processes):
         self.rates = stores.rates
         self.schedules = WatchedSchedules(stores.schedules)
         self.payloads = InMemoryPayloadStore()
+        self.results = InMemoryResultStore()
         self.operations = stores.operations
         self.exports = InMemoryExportStore()
         self.breakers = stores.breakers

@@ -508,6 +508,15 @@ def test_a_row_keeps_the_first_400_characters_of_a_result_and_of_an_error(ledger
     assert (row.result, row.error) == ("é" * 400, "x" * 400)
 
 
+def test_a_row_says_where_its_whole_result_is(ledger: Ledger):
+    timer = a_timer()
+    claim(ledger, timer, owner="me")
+
+    ledger.settle(timer, Event.SUCCEED, fence=1, owner="me", now=NOON, result="1", whole="digest.500")
+
+    assert (row_of(ledger, timer.job).result, row_of(ledger, timer.job).whole) == ("1", "digest.500")
+
+
 @pytest.mark.parametrize("event", [Event.RELEASE, Event.SUCCEED], ids=["release", "settle"])
 def test_an_end_of_an_attempt_whose_answer_was_lost_recognises_itself(ledger: Ledger, event: Event):
     timer = a_timer()

@@ -81,6 +81,13 @@ class TestCompletions:
 
         assert row_of(ledger, timer).result == "é" * 400
 
+    def test_a_completed_row_says_where_its_whole_result_is(self, ledger: Ledger):
+        timer = a_claimed(ledger)
+
+        ledger.complete(job_id_of(timer.job), fence=1, result="1", whole="digest.500", now=NOON)
+
+        assert row_of(ledger, timer).whole == "digest.500"
+
     def test_a_completed_row_outlives_the_time_of_its_job(self, ledger_subject: LedgerSubject):
         ledger, timer = ledger_subject.ledger, an_early_timer()
         claim(ledger, timer)

@@ -23,6 +23,7 @@ IMPORTED: Mapping[str, str] = {
     "functions.domain.instants": "the units of time",
     "functions.domain.jobs.claims": "how long messages live, leases last and held rows wait",
     "functions.domain.jobs.job": "the names of the priorities",
+    "functions.domain.jobs.results": "how long large results are kept",
     "functions.domain.jobs.submission_files": "where files of jobs are put, and how long they are kept",
     "functions.domain.jobs.submission_queues": "the names of submission queues, and how long their messages live",
     "functions.domain.metrics": "the names of what functions emit",

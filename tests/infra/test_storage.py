@@ -1,13 +1,19 @@
 import dataclasses
 import json
+from datetime import timedelta
 
 import pytest
 
 from functions.adapters.dynamodb.tables import ALL_TABLES, TableSchema
 from functions.adapters.s3.exports import _key
+from functions.adapters.s3.results import key_of
+from functions.domain.jobs.claims import LEDGER_LIFE
+from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.results import LIFE
 from functions.domain.targets.webhooks import WebhookKey, parse_master_keys
 from infra.stage import Stage
 from scripts.synthesis import Resource, Templates, synthesise
+from testkit.builders import a_job
 
 
 def table_of(schema: TableSchema, templates: Templates) -> Resource:
@@ -110,17 +116,25 @@ def test_every_bucket_is_private_encrypted_and_only_over_tls(templates: Template
 
 def test_uploads_that_were_given_up_are_removed(dev: Templates) -> None:
     bucket = bucket_of("Payloads", dev)
-    abort, _ = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
+    abort, *_ = bucket["Properties"]["LifecycleConfiguration"]["Rules"]
     assert abort["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 1}
     assert "ExpirationInDays" not in abort
 
 
-def test_only_exports_go_by_themselves_because_a_payload_is_deleted_with_its_job(dev: Templates) -> None:
+def test_only_exports_and_results_go_by_themselves_because_a_payload_is_deleted_with_its_job(dev: Templates) -> None:
     bucket = bucket_of("Payloads", dev)
     expiring = [rule for rule in bucket["Properties"]["LifecycleConfiguration"]["Rules"] if "ExpirationInDays" in rule]
-    (rule,) = expiring
-    assert (rule["Prefix"], rule["ExpirationInDays"], rule["Status"]) == ("exports/", 7, "Enabled")
-    assert _key("acme", "o1", 1).startswith(rule["Prefix"])
+    assert [(rule["Prefix"], rule["ExpirationInDays"], rule["Status"]) for rule in expiring] == [
+        ("exports/", 7, "Enabled"),
+        ("results/", LIFE.days, "Enabled"),
+    ]
+    assert _key("acme", "o1", 1).startswith("exports/")
+    assert key_of(job_id_of(a_job()), "p").startswith("results/")
+
+
+def test_a_result_outlives_the_row_of_a_job_that_ran_at_its_time() -> None:
+    ttl_is_late = timedelta(days=2)
+    assert LEDGER_LIFE + ttl_is_late < LIFE
 
 
 def test_every_table_is_exported_so_that_its_users_may_change(dev: Templates) -> None:

@@ -32,6 +32,47 @@ class TestHeldJobs:
         assert stage.get(job_id)["result"] == {"sum": 3}
         assert tell(stage, job_id, "complete", fence=1)[0] == 200
 
+    def test_a_target_may_report_a_result_of_256_kb_that_the_job_then_shows_whole(self, stage: Stage):
+        job_id = a_held(stage)
+        result = {"rows": ["x" * 1_000] * 250}
+
+        assert tell(stage, job_id, "complete", fence=1, result=result)[0] == 200
+
+        assert stage.get(job_id)["result"] == result
+        (kept,) = stage.s3.list_objects_v2(Bucket=BUCKET)["Contents"]
+        assert kept["Key"].startswith("results/acme/")
+
+        stage.s3.delete_object(Bucket=BUCKET, Key=kept["Key"])
+        assert stage.get(job_id)["result"]["truncated"] is True
+
+    def test_what_a_handler_returns_is_kept_up_to_256_kb(self, stage: Stage, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setitem(HANDLERS, "report", lambda payload, invocation: "r" * payload["length"])
+        ids = [
+            stage.submit(target="handler:report", payload={"length": length}, delay=0)["id"]
+            for length in (100, 200_000, 300_000)
+        ]
+
+        stage.work(within_seconds=2)
+
+        short, long, too_long = (stage.get(job_id)["result"] for job_id in ids)
+        assert (short, long) == ("r" * 100, "r" * 200_000)
+        assert too_long["truncated"] is True
+        assert len(too_long["body"]) > 262_000
+        assert len(stage.s3.list_objects_v2(Bucket=BUCKET)["Contents"]) == 2
+
+    def test_a_result_nested_too_deeply_to_be_answered_is_answered_as_a_text(
+        self, stage: Stage, monkeypatch: pytest.MonkeyPatch
+    ):
+        nested: list[Any] = []
+        for _ in range(500):
+            nested = [nested]
+        monkeypatch.setitem(HANDLERS, "deep", lambda payload, invocation: nested)
+        job_id = stage.submit(target="handler:deep", delay=0)["id"]
+
+        stage.work(within_seconds=2)
+
+        assert stage.get(job_id)["result"] == "[" * 501 + "]" * 501
+
     def test_a_heartbeat_reports_a_requested_cancel_and_its_failure_is_the_end(self, stage: Stage):
         job_id = a_held(stage)
         assert stage.call("DELETE", f"/v1/jobs/{job_id}")[0] == 202

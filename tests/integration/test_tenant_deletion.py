@@ -25,7 +25,7 @@ def fill(stage: Stage, tenant: str) -> dict[str, Any]:
     """Something of each kind, by the ways in which it comes to be."""
     mine = {"tenant": tenant}
     stage.submit(tenant=tenant, target="handler:none-of-this-name", retry={"attempts": 1})
-    stage.submit(tenant=tenant)
+    stage.submit(tenant=tenant, payload=LARGE)
     stage.work()
     far = stage.submit(tenant=tenant, delay=3_600, payload=LARGE)
     stage.submit(tenant=tenant, delay=300_000, delivery="at_least_once", priority="low")
@@ -76,7 +76,17 @@ def test_nothing_of_a_tenant_is_left_but_its_row_and_another_keeps_all(stage: St
     fill(stage, "acme")
     fill(stage, "acme2")
     kinds = {line.split(":")[0].split("/")[0] for line in stored(stage, "acme")}
-    assert kinds >= {"timers", "ledger", "schedules", "schedule_state", "tenants", "dead_letters", "jobs", "exports"}
+    assert kinds >= {
+        "timers",
+        "ledger",
+        "schedules",
+        "schedule_state",
+        "tenants",
+        "dead_letters",
+        "jobs",
+        "exports",
+        "results",
+    }
     kept = stored(stage, "acme2")
 
     status, answer = stage.call("DELETE", "/v1/tenants/acme", query={"confirm": "acme"})

@@ -98,6 +98,21 @@ def test_a_job_is_shown_with_what_was_asked_for_and_its_attempts() -> None:
     assert [(past["attempt"], past["took"]) for past in as_json["attempts"]] == [(1, 1.5)]
 
 
+def test_a_long_result_is_shortened_for_people_and_whole_for_scripts() -> None:
+    rows = ["row"] * 1_000
+    job = {"id": JOB, "tenant": "acme", "state": "succeeded", "due_at": "2030-01-31T09:05:00Z", "result": rows}
+    answer = Answer(200, job)
+    with ApiServer(answer, answer, answer, answer) as server:
+        shown = run("get", JOB, server=server).stdout
+        as_json = json.loads(run("get", JOB, "--json", server=server).stdout)
+        alone = json.loads(run("get", JOB, "--result", server=server).stdout)
+        alone_as_json = json.loads(run("get", JOB, "--result", "--json", server=server).stdout)
+
+    assert "7,000 characters" in "".join(shown.split("\n")) or "7,000" in shown
+    assert shown.count("row") < 100
+    assert as_json["result"] == alone == alone_as_json == rows
+
+
 def test_an_edit_names_only_what_is_to_change(tmp_path: Path) -> None:
     payload = tmp_path / "payload.json"
     payload.write_text('{"n": 2}')

@@ -108,15 +108,16 @@ def test_what_a_function_says_is_kept(aws: HttpSink, said: bytes, kept: str):
     assert call(FUNCTION) == Succeeded(kept)
 
 
-@pytest.mark.parametrize("size", [1_000, 300_000])
-def test_a_long_answer_is_cut_and_stays_json(aws: HttpSink, size: int):
+@pytest.mark.parametrize(("size", "is_whole"), [(1_000, True), (200_000, True), (300_000, False)])
+def test_a_long_answer_is_read_up_to_256_kb_and_stays_json(aws: HttpSink, size: int, is_whole: bool):
     aws.respond = saying(json.dumps("x" * size).encode())
 
     outcome = call(FUNCTION)
 
     assert isinstance(outcome, Succeeded)
-    assert len(outcome.result) <= 400
-    assert json.loads(outcome.result)["truncated"]
+    answer = json.loads(outcome.result)
+    assert answer.get("truncated", False) is not is_whole
+    assert answer["body"] == "x" * size if is_whole else answer["body"].startswith('"xxx')
 
 
 @pytest.mark.parametrize(

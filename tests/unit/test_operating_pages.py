@@ -1,5 +1,6 @@
 """The pages for whoever runs a stage: their commands exist with these options, and their links lead somewhere."""
 
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -7,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from functions.adapters.dynamodb.tables import ALL_TABLES
+from infra.stage import Stage
+from scripts.synthesis import synthesise
 from tests.command_line import parse_only
-from tests.pages import commands, read_page
+from tests.pages import DOCS, commands, read_page
 
 TEMPLATES = Path(__file__).parents[1] / "infra" / "templates"
 PAGES = ("restore.md", "upgrading.md", "game-days.md", "stages.md")
@@ -50,6 +53,22 @@ def test_whoever_takes_the_scheduler_down_learns_of_all_that_goes() -> None:
     assert {resource["Type"].split("::")[1] for resource in resources} == {
         name for cell in cells for name in re.findall(r"`(\w+)`", cell)
     }
+
+
+def test_whoever_takes_the_scheduler_down_learns_which_buckets_stay() -> None:
+    stage = dataclasses.replace(Stage.named("dev"), submission_files=True)
+    buckets = synthesise(stage).of_type("AWS::S3::Bucket")
+    names = {"Payloads": "payloads", "Files": "files of jobs", "AuditBucket": "audit trail"}
+    assert {key[:-8] for key in buckets} == set(names)
+    assert all(bucket["DeletionPolicy"].startswith("Retain") for bucket in buckets.values())
+
+    section = read_page("upgrading.md").partition("## Taking the scheduler down")[2]
+    stays, _, removed = section.partition("### Removing the data too")
+    target = next(line for line in (DOCS.parent / "Makefile").read_text().splitlines() if line.startswith("destroy:"))
+    for name in names.values():
+        assert name in stays.split("Deploy again")[0]
+        assert name in target
+        assert name.split(" of ")[0] in removed
 
 
 def test_whoever_takes_the_scheduler_down_learns_what_to_do_with_its_outputs() -> None:

@@ -13,15 +13,28 @@ from tickwheel.commands.option_sets import Without
 from tickwheel.commands.options import duration, instant, read_json
 from tickwheel.commands.registry import commands
 from tickwheel.commands.terminal import usage
+from tickwheel.screens.tables import fields_table, shortened
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID")]
 FenceOption = Annotated[int, typer.Option(min=1, help="The fence of the attempt.", show_default=False)]
 
 
 @commands.add()
-def get(job_id: IdArgument, *, api: Api) -> None:
-    """Show a job."""
-    api.print_fields(api.client.get(job_id))
+def get(
+    job_id: IdArgument,
+    *,
+    only_result: Annotated[
+        bool, typer.Option("--result", help="Print nothing but the result, whole, as JSON.")
+    ] = False,
+    api: Api,
+) -> None:
+    """Show a job. A long result is shortened; --json and --result print all of it."""
+    job = api.client.get(job_id)
+    if only_result:
+        api.print(job.result, json.dumps(job.result, indent=2, ensure_ascii=False))
+        return
+    fields = fields_of(job)
+    api.print(fields, fields_table({**fields, "result": shortened(fields["result"])}))
 
 
 @commands.add("payload")

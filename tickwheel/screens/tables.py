@@ -7,6 +7,8 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Column, Table
 
+_SHOWN = 400
+
 
 def plain_table(*columns: Column) -> Table:
     """A table with headings, no borders and no rows yet."""
@@ -21,6 +23,12 @@ def folded(*headings: str) -> list[Column]:
 def right(*headings: str) -> list[Column]:
     """Columns of numbers."""
     return [Column(heading, justify="right") for heading in headings]
+
+
+def shortened(value: Any) -> Any:
+    """A value as it is, or the beginning of its JSON where that is longer than a few lines."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text):,} characters)"
 
 
 def fields_table(fields: Mapping[str, Any]) -> Table:

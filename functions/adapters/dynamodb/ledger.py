@@ -26,7 +26,7 @@ class DynamoDBLedger(LedgerAttempts, LedgerControl):
     A write that collides with a transaction on its row is made again. Raises JobBusy when it collides each time.
 
     Rows {k, s: state, a: attempt, f: fence, o: owner, l: lease until, d: due, r: rescues, c: cancel requested,
-    i: job id, h: fingerprint, z: result, e: error, j: record of a held attempt, m: moved to,
+    i: job id, h: fingerprint, z: result, y: pointer of the whole result, e: error, j: record of a held attempt, m: moved to,
     w: parked until, b: the flow that it waits for, p: attempts spent before its replay, q: since when its replay counts age,
     g: what was asked for, t: failed attempts, u: updated, x: ttl};
     instants in ms, the ttl in s. And {k, n, q, x} of an attempt without such a row: how often

@@ -109,6 +109,7 @@ class LedgerAttempts(LedgerWrites):
         owner: str,
         now: datetime,
         result: str = "",
+        whole: str = "",
         error: str = "",
         tried: str = "",
     ) -> Applied | Refused:
@@ -121,7 +122,9 @@ class LedgerAttempts(LedgerWrites):
         return self._write(
             timer,
             condition=f"({running_under_my_fence}) OR ({mine})",
-            assignments="d = :due, z = :result, e = :error" + (", t = :tried" if tried else ""),
+            assignments="d = :due, z = :result, e = :error"
+            + (", y = :whole" if whole else "")
+            + (", t = :tried" if tried else ""),
             removals="j",
             state=target(event),
             owner=owner,
@@ -130,7 +133,7 @@ class LedgerAttempts(LedgerWrites):
             running=State.RUNNING,
             result=result[:RESULT_LIMIT],
             error=error[:RESULT_LIMIT],
-            **_said(tried=tried),
+            **_said(whole=whole, tried=tried),
         )
 
     def end_collected(
@@ -212,11 +215,11 @@ class LedgerAttempts(LedgerWrites):
             return answer
         return answer if needs_id and row.job_id != str(job_id) else row
 
-    def complete(self, job_id: JobId, *, fence: int, result: str, now: datetime) -> Applied | Refused:
+    def complete(self, job_id: JobId, *, fence: int, result: str, now: datetime, whole: str = "") -> Applied | Refused:
         """One write unit. The owner stays, so that its worker knows the row for its own when it comes to note the rest."""
         return self._apply(
             job_id.key,
-            update="SET s = :state, z = :result, e = :none, u = :now, x = :ttl",
+            update="SET s = :state, z = :result, e = :none, u = :now, x = :ttl" + (", y = :whole" if whole else ""),
             condition="f = :fence AND s = :running AND attribute_not_exists(j)",
             fence=fence,
             running=State.RUNNING,
@@ -225,6 +228,7 @@ class LedgerAttempts(LedgerWrites):
             none="",
             now=now,
             ttl=ttl_of(now=now, due_at=job_id.due_at),
+            **_said(whole=whole),
         )
 
     def park(self, timer: Timer, *, until: datetime, now: datetime, flow: str = "") -> Applied | Refused:

@@ -39,6 +39,7 @@ def read_row(item: Item) -> LedgerRow:
         job_id=item.get("i", ""),
         fingerprint=item.get("h", ""),
         result=item.get("z", ""),
+        whole=item.get("y", ""),
         error=item.get("e", ""),
         updated_at=instant_of(item, "u"),
         parked_until=instant_of(item, "w"),

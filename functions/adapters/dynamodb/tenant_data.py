@@ -37,7 +37,7 @@ _SCANNED = 2_000
 _BUCKETS = 240
 _HOURS = 72
 _HOUR = timedelta(hours=1)
-_PREFIXES = ("jobs", "schedules", "exports")
+_PREFIXES = ("jobs", "schedules", "exports", "results")
 _TRIES = 8
 _FROM_THE_START = "{}"
 """Where a page begins that says nothing else, as JSON."""

@@ -30,6 +30,7 @@ from botocore.exceptions import ConnectionError as NotConnected
 from functions.adapters import clients
 from functions.adapters.targets.calls import TIMEOUT, Call
 from functions.domain.instants import format_instant
+from functions.domain.jobs.results import WHOLE_LIMIT
 from functions.domain.targets.http_answers import ACCEPTED, is_pending, result_of
 from functions.domain.targets.kinds import SERVICES, Kind, client_of
 from functions.domain.targets.options import TargetOptions
@@ -38,7 +39,6 @@ from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succee
 
 _CLIENTS = 64
 _QUEUES = 1_024
-_ANSWER_BYTES = 262_144
 _ERROR_TYPE = re.compile(r"[A-Za-z0-9_.]{1,100}", re.ASCII)
 
 # Services spell the same few things in their own ways. The first that is found in a code counts.
@@ -145,7 +145,7 @@ def _invoke(sending: _Sending) -> Outcome:
     # It has run: what comes or does not come of its answer changes nothing about that.
     sending.call.record(lambda: _judge(answer, b"", is_whole=False))
     try:
-        body = answer["Payload"].read(_ANSWER_BYTES)
+        body = answer["Payload"].read(WHOLE_LIMIT)
         is_whole = not answer["Payload"].read(1)  # it raises when less has come than was announced
     except BotoCoreError:
         return _judge(answer, b"", is_whole=False)

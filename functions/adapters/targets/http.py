@@ -27,14 +27,18 @@ from urllib3.util.ssl_ import create_urllib3_context
 from functions.adapters.targets.address_check import AddressCheck, RefusedAddressError
 from functions.adapters.targets.calls import TIMEOUT, Call
 from functions.domain.instants import format_instant
+from functions.domain.jobs.results import WHOLE_LIMIT
 from functions.domain.targets.http_answers import AnswerMeaning, Judgement, judge, result_of
 from functions.domain.targets.options import Method, TargetOptions
 from functions.domain.targets.webhooks import keys_of, signed_headers
 from functions.ports.clock import Clock
 from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded, WebhookKeys
 
-BODY_LIMIT = 16_384
+BODY_LIMIT = WHOLE_LIMIT
 """Bytes of a body that are read."""
+
+_DRAINED = 16_384
+"""Bytes of a body that nobody keeps, read to use its connection again."""
 
 # It would log headers of answers that it cannot read, and the whole URL beside them.
 logging.getLogger("urllib3.connection").setLevel(logging.ERROR)
@@ -111,10 +115,10 @@ class _Answer:
 
     def read(self) -> None:
         """Read a short body to its end, so that its connection can be used again; otherwise close it."""
-        size = 0
+        size, limit = 0, BODY_LIMIT if self._judgement.meaning is AnswerMeaning.SUCCESS else _DRAINED
         try:
-            while size <= BODY_LIMIT:
-                chunk = self._response.read1(BODY_LIMIT + 1 - size)
+            while size <= limit:
+                chunk = self._response.read1(limit + 1 - size)
                 if not chunk:
                     self._is_whole = True
                     self._response.release_conn()

@@ -162,14 +162,21 @@ _KEY = TypeAdapter(IdempotencyKey)
 
 
 def _check_depth(value: Any) -> None:
-    """Without recursion: how much of that there is left depends on who calls. Raises InvalidInput."""
+    if not is_flat(value):
+        raise InvalidInput(
+            f"the body has more than {MAX_DEPTH} lists and objects inside each other: send a flatter one"
+        )
+
+
+def is_flat(value: Any) -> bool:
+    """Whether it has at most MAX_DEPTH lists and objects inside each other. Without recursion: how much of that is left depends on who calls."""
     level = [value]
     for _ in range(MAX_DEPTH + 1):
         level = [each for each in level if isinstance(each, dict | list)]
         if not level:
-            return
+            return True
         level = [inner for each in level for inner in (each.values() if isinstance(each, dict) else each)]
-    raise InvalidInput(f"the body has more than {MAX_DEPTH} lists and objects inside each other: send a flatter one")
+    return False
 
 
 def compact_json(value: Any) -> str:

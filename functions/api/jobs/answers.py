@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 
 from functions.api.http import shapes
 from functions.api.http.answers import without_empty
+from functions.api.http.requests import is_flat
 from functions.api.jobs import submit
 from functions.api.jobs.bodies import BATCH_LIMIT
 from functions.api.jobs.called_back import PutCallback
@@ -232,8 +233,13 @@ def accepted_body(accepted: submit.Accepted) -> Accepted:
     }
 
 
-def found_body(found: JobInWheel, asked: job.Job | None = None, *, called: Sequence[PutCallback] = ()) -> Job:
-    """What is known of a job. What is not known is left out. asked: what was asked for. called: its callbacks."""
+def found_body(
+    found: JobInWheel, asked: job.Job | None = None, *, called: Sequence[PutCallback] = (), result: str | None = None
+) -> Job:
+    """What is known of a job. What is not known is left out. asked: what was asked for. called: its callbacks.
+
+    result: what its row has, where it is not said.
+    """
     row = found.row
     body: Job = {
         "id": str(found.job_id),
@@ -259,8 +265,9 @@ def found_body(found: JobInWheel, asked: job.Job | None = None, *, called: Seque
     if asked is not None:
         body["job"] = cast("shapes.DescribedJob", describe_job(asked))
     # A handler may well answer 0 or false.
-    if row.result:
-        body["result"] = _result_of(row.result)
+    kept = row.result if result is None else result
+    if kept:
+        body["result"] = _result_of(kept)
     return body
 
 
@@ -282,8 +289,9 @@ def _past_body(past: past_attempts.PastAttempt) -> PastAttempt:
 
 
 def _result_of(kept: str) -> Any:
-    """A kept result: the JSON that it was; a long one was cut, and is answered as text."""
+    """A kept result: the JSON that it was, or a text where older releases have cut it, or nobody could read it in an answer."""
     try:
-        return json.loads(kept)
-    except ValueError:
+        value = json.loads(kept)
+    except (ValueError, RecursionError):
         return kept
+    return value if is_flat(value) else kept

@@ -22,6 +22,7 @@ from functions.ports.clock import Clock
 from functions.ports.ledger import Applied, Ledger, Refused
 from functions.ports.recorder import AuditTrail
 from functions.ports.targets import Failed
+from functions.services.jobs.result_keeper import ResultKeeper
 from functions.services.jobs.settler import Claim, Settler
 
 TARGET_FAILED = "target_failed"
@@ -50,6 +51,7 @@ class OutcomeReports:
     ledger: Ledger
     known: KnownIds
     settler: Settler
+    result_keeper: ResultKeeper
     token: Callable[[], str]
     audit: AuditTrail
 
@@ -72,7 +74,7 @@ class OutcomeReports:
         return answer
 
     def complete(self, job_id: JobId, *, fence: int, result: str, caller: str = "") -> None:
-        """The target has taken the job. result: a JSON text, of which the row keeps the beginning."""
+        """The target has taken the job. result: a JSON text."""
         self._check_kind(job_id)
         for _ in range(_TRIES):
             row = self.ledger.get(job_id.key)
@@ -83,12 +85,16 @@ class OutcomeReports:
                 self._note(ActionName.JOB_COMPLETE, job_id, row.state, row.state, fence=fence, caller=caller)
                 return
             running = _running(job_id, row, fence=fence)
+            # Only for whoever has the attempt: others could fill the bucket.
+            kept = self.result_keeper.keep(job_id, result)
             if running.held:
                 timer, claim = _timer_of(job_id, running), self._claim_of(running)
-                is_ended = self.settler.end(timer, claim, Event.SUCCEED, result=result)
+                is_ended = self.settler.end(timer, claim, Event.SUCCEED, result=kept)
             else:
                 # Its worker has not noted yet that it is held; then it notes this end, as its own.
-                answer = self.ledger.complete(job_id, fence=fence, result=result, now=self.clock.now())
+                answer = self.ledger.complete(
+                    job_id, fence=fence, result=kept.text, whole=kept.pointer, now=self.clock.now()
+                )
                 is_ended = isinstance(answer, Applied)
             if is_ended:
                 self._note(ActionName.JOB_COMPLETE, job_id, State.RUNNING, State.SUCCEEDED, fence=fence, caller=caller)

@@ -16,12 +16,12 @@ from functions.api.jobs.bodies import JobBody
 from functions.domain.errors import InvalidInput, InvalidJob
 from functions.domain.instants import format_instant
 from functions.domain.jobs.job import Job
+from functions.domain.jobs.results import WHOLE_LIMIT
 from functions.domain.jobs.retry import MAX_BACKOFF
 from functions.domain.jobs.submission import Submission
 from functions.domain.schedules.defaults import REQUESTED
 from functions.domain.schedules.record import encode_template
 from functions.domain.schedules.schedule import JobTemplate
-from functions.domain.targets.http_answers import RESULT_LIMIT
 
 MAX_ERROR = 2_000
 MIN_LEASE = timedelta(seconds=1)
@@ -59,7 +59,7 @@ class CompleteBody(_FencedBody, json_schema_extra={"examples": [{"fence": 1, "re
 
     result: Annotated[
         Any,
-        Field(description=f"Any JSON value. The first {RESULT_LIMIT} characters are kept."),
+        Field(description=f"Any JSON value. Of one with more than {WHOLE_LIMIT:,} bytes, the beginning is kept."),
         obeying(compact_json),
     ] = None
 

@@ -28,6 +28,7 @@ from functions.api.jobs.known_ids import KnownIds
 from functions.api.jobs.report_outcome import TARGET_FAILED, OutcomeReports
 from functions.api.jobs.requests import CompleteBody, FailBody, HeartbeatBody, patched
 from functions.api.jobs.submit import Accepted
+from functions.api.jobs.whole_results import WholeResults
 from functions.domain import errors
 from functions.domain.jobs.job import Job
 from functions.domain.jobs.job_id import parse_job_id
@@ -63,6 +64,7 @@ class JobServices:
     finder: Finder
     asked_for: AskedFor
     called_back: CalledBack
+    whole_results: WholeResults
     known: KnownIds
     canceller: Canceller
     outcome_reports: OutcomeReports
@@ -115,7 +117,8 @@ def get_job(services: JobServices, _: Request, job_id: str) -> Response[str]:
     """Get a job: what it was submitted with, its state and its attempts."""
     found = services.finder.find(parse_job_id(job_id))
     asked = services.asked_for.job_of(found)
-    return answer(HTTPStatus.OK, answers.found_body(found, asked, called=services.called_back.of(found, asked)))
+    called, result = services.called_back.of(found, asked), services.whole_results.of(found)
+    return answer(HTTPStatus.OK, answers.found_body(found, asked, called=called, result=result))
 
 
 @routes.route("GET /v1/jobs/{id}/payload", access=JOB, refuses=(errors.NotKept,), answers={200: "JobPayload"}, reads=2)

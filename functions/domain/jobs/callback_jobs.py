@@ -13,6 +13,7 @@ from functions.domain.jobs.callbacks import PREFIX, CallbackName
 from functions.domain.jobs.claims import ABANDONED, LedgerRow
 from functions.domain.jobs.job import Delivery, Job, Payload, Precision
 from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.results import NO_RESULT, KeptResult
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.lifecycle import State
 from functions.domain.targets.http_answers import RESULT_LIMIT
@@ -21,13 +22,13 @@ from functions.domain.wheel import Wheel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a job has ended. attempts: how many have begun. spent: those of before its last replay. result: a JSON text."""
+    """How a job has ended. attempts: how many have begun. spent: those of before its last replay."""
 
     state: State
     attempts: int
     ended_at: datetime
     spent: int = 0
-    result: str = ""
+    result: KeptResult = NO_RESULT
     error: str = ""
 
     @property
@@ -50,7 +51,7 @@ def outcome_in(row: LedgerRow, *, now: datetime) -> Outcome | None:
         attempts=row.attempt,
         ended_at=row.updated_at or now,
         spent=row.spent,
-        result=row.result,
+        result=KeptResult(row.result, row.whole),
         error=row.error,
     )
 
@@ -103,8 +104,10 @@ def _body(job: Job, name: CallbackName, outcome: Outcome) -> dict[str, Any]:
         told["schedule_id"] = job.occurrence.schedule_id
     if job.tags:
         told["tags"] = list(job.tags)
-    if outcome.result:
-        told["result"] = _result(outcome.result[:RESULT_LIMIT])
+    if outcome.result.text:
+        told["result"] = _result(outcome.result.text[:RESULT_LIMIT])
+    if outcome.result.size:
+        told["result_size"] = outcome.result.size
     if outcome.error:
         told["error"] = outcome.error[:RESULT_LIMIT]
     return {"callback": name.value, "job": told}

@@ -63,6 +63,7 @@ class LedgerRow:
     into the wheel before its claim. waits_for: the flow in whose room it is, instead. held: the record of the running attempt, where its target answered 202.
     moved_to: the id under which it continues. spent, counted_from: what its last replay has given its timer.
     asked: the record of what was asked for, as far as there is room; tried: its failed attempts, see `past_attempts`.
+    whole: the pointer of the whole result, where `result` is only its beginning.
     """
 
     state: State
@@ -76,6 +77,7 @@ class LedgerRow:
     job_id: str = ""
     fingerprint: str = ""
     result: str = ""
+    whole: str = ""
     error: str = ""
     updated_at: datetime | None = None
     parked_until: datetime | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_left
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
@@ -16,7 +15,7 @@ LONGEST_WAIT = timedelta(hours=12)
 """Before the next attempt, whoever asks for it: with the 14 days that a queue keeps a message, still less than the life of a ledger row."""
 
 RESULT_LIMIT = 400
-"""Characters of a result or an error that a ledger row keeps: a row stays within one write unit."""
+"""Bytes of a result, and characters of an error, that a ledger row keeps: a row stays within one write unit."""
 
 ACCEPTED = 202
 _TOO_MANY_REQUESTS = 429
@@ -83,31 +82,30 @@ def is_pending(value: Any) -> bool:
 
 
 def result_of(status: int, body: bytes, *, is_whole: bool) -> str:
-    """`{"status":200,"body":…}` as JSON of at most RESULT_LIMIT ASCII characters.
+    """`{"status":200,"body":…}` as JSON, in ASCII where that takes no more than RESULT_LIMIT.
 
-    The body is what it says as JSON, else a text, and left out when there is none. What is not whole, or does not fit, is
-    a text that was cut, marked by `"truncated":true`.
+    The body is what it says as JSON, else a text, and left out when there is none. What is not whole is a text, marked by
+    `"truncated":true`.
     """
     text = body.decode("utf-8-sig", errors="replace")
-    if is_whole:
-        try:
-            result = _dumped({"status": status, "body": json.loads(text)} if text else {"status": status})
-        except (ValueError, RecursionError):
-            result = _dumped({"status": status, "body": text})
-        if len(result) <= RESULT_LIMIT:
-            return result
-    # ASCII: as many bytes as characters, whatever the language of the body.
-    fitting = bisect_left(
-        range(min(len(text), RESULT_LIMIT)),
-        x=True,
-        key=lambda count: len(_cut(status, text[: count + 1])) > RESULT_LIMIT,
-    )
-    return _cut(status, text[:fitting])
+    if not is_whole:
+        return _dumped({"status": status, **({"body": text} if text else {}), "truncated": True})
+    try:
+        return _dumped({"status": status, "body": json.loads(text)} if text else {"status": status})
+    except (ValueError, RecursionError):
+        return _dumped({"status": status, "body": text})
 
 
-def _cut(status: int, text: str) -> str:
-    return _dumped({"status": status, **({"body": text} if text else {}), "truncated": True})
+def compact(value: Any) -> str:
+    """JSON without spaces that can be encoded: half of a surrogate pair is written as an escape. Raises ValueError for NaN."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text
 
 
 def _dumped(value: dict[str, Any]) -> str:
-    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text if len(text) <= RESULT_LIMIT else compact(value)

@@ -28,6 +28,7 @@ from functions.domain.jobs.callback_jobs import Outcome
 from functions.domain.jobs.claims import LedgerRow, is_unchanged
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import JobId, job_id_of
+from functions.domain.jobs.results import NO_RESULT, KeptResult
 from functions.domain.lifecycle import State
 from functions.domain.schedules.state import SkipReason
 from functions.domain.stage.pulse import Figure
@@ -63,8 +64,8 @@ class Ends:
     pulse: PulseCounter
     audit: AuditTrail
 
-    def succeeded(self, timer: Timer, *, began_at: datetime | None, result: str = "") -> None:
-        """Its target has taken it. began_at: when the attempt began, where that is known. result: a JSON text."""
+    def succeeded(self, timer: Timer, *, began_at: datetime | None, result: KeptResult = NO_RESULT) -> None:
+        """Its target has taken it. began_at: when the attempt began, where that is known."""
         self._ended(timer, State.SUCCEEDED, began_at=began_at, result=result)
 
     def expired(self, timer: Timer) -> None:
@@ -206,7 +207,7 @@ class Ends:
         failure: Failed | None = None,
         began_at: datetime | None = None,
         ended_at: datetime | None = None,
-        result: str = "",
+        result: KeptResult = NO_RESULT,
     ) -> None:
         job, job_id = timer.job, job_id_of(timer.job)
         self._report_attempt(timer, outcome.value, failure)

@@ -17,6 +17,7 @@ from functions.domain.jobs.collection import collection_of
 from functions.domain.jobs.job import MAX_PARKED, Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.past_attempts import PastAttempt, with_attempt
+from functions.domain.jobs.results import NO_RESULT, KeptResult
 from functions.domain.lifecycle import Event, State
 from functions.domain.schedules.collect_times import closes_at
 from functions.domain.targets.error_classes import RUN_DEADLINE, WORKER_DIED
@@ -70,7 +71,7 @@ class Settler:
     usage: UsageCounter
     jitter: Callable[[], float]
 
-    def end(self, timer: Timer, claim: Claim, event: Event, *, result: str = "") -> bool:
+    def end(self, timer: Timer, claim: Claim, event: Event, *, result: KeptResult = NO_RESULT) -> bool:
         """The target has taken the job: SUCCEED; or the attempt ends without a run: EXPIRE or WITHDRAW."""
         return self._settle(timer, claim, event, result=result)
 
@@ -209,7 +210,7 @@ class Settler:
         claim: Claim,
         event: Event,
         *,
-        result: str = "",
+        result: KeptResult = NO_RESULT,
         failure: Failed | None = None,
         following: Timer | None = None,
     ) -> bool:
@@ -220,7 +221,8 @@ class Settler:
                 fence=claim.fence,
                 owner=claim.owner,
                 now=self.clock.now(),
-                result=result,
+                result=result.text,
+                whole=result.pointer,
                 error=failure.error if failure else "",
                 tried=self._tried(timer, claim, failure) if failure else "",
             )
@@ -239,7 +241,13 @@ class Settler:
         return True
 
     def _tidy_up(
-        self, timer: Timer, event: Event, claim: Claim, failure: Failed | None = None, *, result: str = ""
+        self,
+        timer: Timer,
+        event: Event,
+        claim: Claim,
+        failure: Failed | None = None,
+        *,
+        result: KeptResult = NO_RESULT,
     ) -> None:
         """It has come to its end, without a dead letter."""
         self.forget_payload(timer)
@@ -287,7 +295,7 @@ class Settler:
         if row is not None and is_my_row and row.state in ENDS:
             # It ended the attempt before its worker could note that it is held: nobody else could tidy up after it. One
             # that was ended by a request has another token.
-            self._tidy_up(timer, ENDS[row.state], claim, result=row.result)
+            self._tidy_up(timer, ENDS[row.state], claim, result=KeptResult(row.result, row.whole))
             return
         self.journal.event("settle_refused", job_id=str(job_id_of(timer.job)), attempt=timer.attempt, fence=claim.fence)
         self.journal.count("claims_lost")
