@@ -30,6 +30,7 @@ from functions.adapters.dynamodb.tables import ALL_TABLES, SHARDS
 from functions.api.jobs.submit import Accepted, Submitter
 from functions.api.schedules.manager import ScheduleManager
 from functions.domain.instants import MILLISECOND, SECOND, from_seconds
+from functions.domain.jobs.collect import Collect
 from functions.domain.jobs.job import Delivery, Payload, Precision, Priority, Timer
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy
@@ -39,6 +40,7 @@ from functions.domain.schedules.schedule import JobTemplate, Schedule
 from functions.domain.targets.flows import FlowId, NamedFlow
 from functions.domain.wheel import Ring
 from functions.ports.ready_queue import Receipt
+from functions.ports.targets import Invocation
 from functions.runtime.wiring import job_identity
 from functions.scanner.scan import Scanner
 from functions.worker.execute import Worker
@@ -58,6 +60,7 @@ _TIME_LIMIT = timedelta(minutes=1)
 _TICK = timedelta(minutes=1)
 _PERIOD = timedelta(hours=1)
 _MOST_TURNS = 100
+_WINDOW = timedelta(minutes=1)
 _USED_UP = timedelta(seconds=15)
 _OF_JOBS = tuple(table.name for table in ALL_TABLES if table is not SHARDS)
 """Tables whose units a job pays for; those of the shards table belong to a tick, however many jobs it promotes."""
@@ -70,14 +73,16 @@ _PAYLOAD = f'"{"".join(random.Random(1).choices(_LETTERS, k=PAYLOAD_BYTES - 2))}
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Units of one job on every path, of one fire of a schedule, of one job that names a flow, of one tick that promotes nothing, of one mark.
+    """Units of one job on every path, of one fire of a schedule, of one job that names a flow, or is given with others.
 
+    Of one tick that promotes nothing, and of one mark.
     And of what a process reads once in half a minute.
     """
 
     paths: Mapping[Path, Units]
     occurrences: Mapping[Overlap, Units]
     flows: Mapping[str, Units]
+    collected: Mapping[str, Units]
     tick: Units
     mark: Units
     knowledge: Units
@@ -104,6 +109,8 @@ def above_budget(measured: Measured) -> list[str]:
         found += over_budget(f"an occurrence, {overlap}", used, budgets.OCCURRENCES[overlap])
     for name, used in measured.flows.items():
         found += over_budget(name, used, budgets.FLOWS[name][1])
+    for name, used in measured.collected.items():
+        found += over_budget(name, used, budgets.COLLECTED[name][1])
     for name, (used, budget) in _apart(measured).items():
         found += over_budget(name, used, budget)
     return found
@@ -124,6 +131,7 @@ def measure(endpoint_url: str, console: Console, *, jobs: int) -> Measured:
                 name: rig.measure_flow(flow, jobs, is_used_up=name == budgets.WAITS)
                 for name, (flow, _) in budgets.FLOWS.items()
             },
+            {name: rig.measure_collected(size, jobs) for name, (size, _) in budgets.COLLECTED.items()},
             tick,
             mark,
             knowledge,
@@ -142,7 +150,7 @@ class _Rig:
 
     def build(self) -> None:
         """Create the tables, and make the services as their handlers do."""
-        note = {"note": lambda _, invocation: self._ran.append(invocation.idempotency_key)}
+        note = {"note": self._note}
         self._wiring = wiring = stage.wiring(self.clock, handlers=note)
         for schema in ALL_TABLES:
             create_table(clients.dynamodb(self.clock), schema)
@@ -262,6 +270,30 @@ class _Rig:
         assert len(self._ran) == len(set(self._ran)) == jobs, f"{flow.key}: {len(self._ran)} runs of {jobs} jobs"
         return Units(used.writes / jobs, used.reads / jobs, used.sqs_requests / jobs)
 
+    def measure_collected(self, size: int, jobs: int) -> Units:
+        """Units of one of so many jobs that are given a hundred at once, from submission to their ends. size: of a request."""
+        path = Path(Ring.NEAR, Delivery.EXACTLY_ONCE, keyed=False)
+        self._ran.clear()
+        self._know()
+        self._spent()
+        due_at, collect = self.clock.now(), Collect(key=f"by {size}".replace(" ", "-"), window=_WINDOW)
+        submissions = [replace(self._submission(path, due_at), collect=collect) for _ in range(jobs)]
+        for start in range(0, jobs, size):
+            self._submit(submissions[start : start + size], path)
+        for _ in range(_MOST_TURNS):
+            # A release that was sent ahead has ended before its own time comes.
+            self._execute(at_once=1)
+            if len(self._ran) == jobs:
+                break
+            self.clock.sleep(_WINDOW)
+        used = self._spent()
+        assert len(self._ran) == len(set(self._ran)) == jobs, f"{collect.key}: {len(self._ran)} runs of {jobs} jobs"
+        return Units(used.writes / jobs, used.reads / jobs, used.sqs_requests / jobs)
+
+    def _note(self, payload: Any, invocation: Invocation) -> None:
+        given = [job["key"] for job in payload] if isinstance(payload, list) else [invocation.idempotency_key]
+        self._ran.extend(given)
+
     def _know(self) -> None:
         """Let the process read what it reads once in half a minute: that is no job's."""
         self._used += self._take(*_OF_JOBS)
@@ -300,7 +332,8 @@ class _Rig:
         report = self._scanner.scan(self._wiring.wheel.shard_of(_TENANT, ""), time_limit=_TIME_LIMIT)
         assert not report.stopped_by, report.stopped_by
 
-    def _execute(self) -> None:
+    def _execute(self, *, at_once: int | None = None) -> None:
+        """at_once: messages of a batch that run side by side; None for all."""
         receipt = Receipt("arn:aws:sqs:us-east-1:000000000000:n", "handle")
         for number, batch in enumerate(self._queues.deliver()):
             self._know()
@@ -308,8 +341,10 @@ class _Rig:
                 Message(message_id=f"{number}-{index}", body=message.body, receipt=receipt, receive_count=1)
                 for index, message in enumerate(batch)
             ]
-            returned = self._worker.execute(messages, ends_at=self.clock.now() + _TIME_LIMIT)
-            assert not returned, f"messages came back: {returned}"
+            for start in range(0, len(messages), at_once or len(messages)):
+                side_by_side = messages[start : start + (at_once or len(messages))]
+                returned = self._worker.execute(side_by_side, ends_at=self.clock.now() + _TIME_LIMIT)
+                assert not returned, f"messages came back: {returned}"
 
     def _take(self, *tables: str) -> Units:
         return Units(*self._meter.take(*tables), sqs_requests=self._queues.take_requests())
@@ -330,6 +365,10 @@ def _print(console: Console, measured: Measured, prices: Mapping[str, float]) ->
         table.add_row(f"an occurrence, {overlap}", *cells, f"{price_of_a_million(used, prices):.2f}")
     for name, used in measured.flows.items():
         budget = budgets.FLOWS[name][1]
+        cells = [_beside(getattr(used, field.name), getattr(budget, field.name)) for field in fields(Units)]
+        table.add_row(name, *cells, f"{price_of_a_million(used, prices):.2f}")
+    for name, used in measured.collected.items():
+        budget = budgets.COLLECTED[name][1]
         cells = [_beside(getattr(used, field.name), getattr(budget, field.name)) for field in fields(Units)]
         table.add_row(name, *cells, f"{price_of_a_million(used, prices):.2f}")
     for name, (used, budget) in _apart(measured).items():
@@ -387,6 +426,7 @@ def _as_json(measured: Measured, prices: Mapping[str, float]) -> dict[str, Any]:
             for overlap, used in measured.occurrences.items()
         },
         "flows": {name: described(used, budgets.FLOWS[name][1]) for name, used in measured.flows.items()},
+        "collected": {name: described(used, budgets.COLLECTED[name][1]) for name, used in measured.collected.items()},
         "idle_tick_of_a_shard": described(measured.tick, budgets.TICK),
         "mark": described(measured.mark, budgets.MARK),
         "half_a_minute_of_a_process": described(measured.knowledge, budgets.KNOWLEDGE),

@@ -16,7 +16,7 @@ from rich.console import Console
 from bench import __main__ as command
 from bench import budgets, lag, promotion, results, schedules, units
 from bench.boundary import answer, hearing
-from bench.budgets import FLOWS, KNOWLEDGE, MARK, OCCURRENCES, PROMOTED_A_SECOND, TICK, UNITS, Path, Units
+from bench.budgets import COLLECTED, FLOWS, KNOWLEDGE, MARK, OCCURRENCES, PROMOTED_A_SECOND, TICK, UNITS, Path, Units
 from bench.clock import SettableClock
 from bench.lag import Lag
 from bench.meter import Meter
@@ -38,6 +38,7 @@ ON_BUDGET = Measured(
     paths=UNITS,
     occurrences=OCCURRENCES,
     flows={name: units for name, (_, units) in FLOWS.items()},
+    collected={name: units for name, (_, units) in COLLECTED.items()},
     tick=TICK,
     mark=MARK,
     knowledge=KNOWLEDGE,
