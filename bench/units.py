@@ -6,23 +6,21 @@ The Submitter, the Scanner and the Worker run as they are deployed, on a clock t
 import itertools
 import random
 import string
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from rich.box import SIMPLE
 from rich.console import Console
-from rich.padding import Padding
 from rich.progress import track
-from rich.table import Table
 
 from bench import budgets, stage
 from bench.boundary import hearing
-from bench.budgets import ROUNDING, Path, Units, over_budget
+from bench.budgets import Path, Units, over_budget
 from bench.clock import SettableClock
+from bench.measured import JOBS, PAYLOAD_BYTES, REQUEST, Measured, apart, as_json, show
 from bench.meter import Meter
-from bench.prices import price_of_a_million, read_prices
+from bench.prices import read_prices
 from bench.queues import HeldQueues
 from bench.results import write_result
 from functions.adapters import clients
@@ -49,11 +47,6 @@ from testkit.dynamodb_local import DynamoDBLocal
 from testkit.fakes import OpenGate
 from testkit.world.tables import create_table
 
-JOBS = 1_000
-PAYLOAD_BYTES = 512
-_REQUEST = 500
-"""Jobs in one call of the API: its limit."""
-
 _APART = 10 * MILLISECOND
 _TENANT = "acme"
 _TIME_LIMIT = timedelta(minutes=1)
@@ -71,30 +64,13 @@ _LETTERS = string.ascii_letters + string.digits + "!#$%&()*+,-./:;<=>?@[]^_`{|}~
 _PAYLOAD = f'"{"".join(random.Random(1).choices(_LETTERS, k=PAYLOAD_BYTES - 2))}"'
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """Units of one job on every path, of one fire of a schedule, of one job that names a flow, or is given with others.
-
-    Of one tick that promotes nothing, and of one mark.
-    And of what a process reads once in half a minute.
-    """
-
-    paths: Mapping[Path, Units]
-    occurrences: Mapping[Overlap, Units]
-    flows: Mapping[str, Units]
-    collected: Mapping[str, Units]
-    tick: Units
-    mark: Units
-    knowledge: Units
-
-
 def run(console: Console) -> list[str]:
     """Measure, print, write units.json; a sentence for each figure above its budget."""
     with DynamoDBLocal() as engine:
         measured = measure(engine.endpoint_url, console, jobs=JOBS)
     prices = read_prices()
-    _print(console, measured, prices)
-    write_result("units.json", _as_json(measured, prices))
+    show(console, measured, prices)
+    write_result("units.json", as_json(measured, prices))
     return above_budget(measured)
 
 
@@ -111,7 +87,7 @@ def above_budget(measured: Measured) -> list[str]:
         found += over_budget(name, used, budgets.FLOWS[name][1])
     for name, used in measured.collected.items():
         found += over_budget(name, used, budgets.COLLECTED[name][1])
-    for name, (used, budget) in _apart(measured).items():
+    for name, (used, budget) in apart(measured).items():
         found += over_budget(name, used, budget)
     return found
 
@@ -323,8 +299,8 @@ class _Rig:
         )
 
     def _submit(self, submissions: Sequence[Submission], path: Path) -> None:
-        for start in range(0, len(submissions), _REQUEST):
-            for outcome in self._submitter.submit(submissions[start : start + _REQUEST]):
+        for start in range(0, len(submissions), REQUEST):
+            for outcome in self._submitter.submit(submissions[start : start + REQUEST]):
                 assert isinstance(outcome, Accepted), f"{path.name}: {outcome}"
                 assert outcome.ring is path.ring, f"{path.name}: placed {outcome.ring}"
 
@@ -348,87 +324,3 @@ class _Rig:
 
     def _take(self, *tables: str) -> Units:
         return Units(*self._meter.take(*tables), sqs_requests=self._queues.take_requests())
-
-
-def _print(console: Console, measured: Measured, prices: Mapping[str, float]) -> None:
-    table = Table(title=f"Units of a job (payload of {PAYLOAD_BYTES} bytes, {JOBS:,} jobs a path)", box=SIMPLE)
-    table.add_column("used / budget", no_wrap=True)
-    for heading in ("write units", "read units", "SQS requests", "USD/M"):
-        table.add_column(heading, justify="right")
-    for path, used in measured.paths.items():
-        budget = budgets.UNITS[path]
-        cells = [_beside(getattr(used, field.name), getattr(budget, field.name)) for field in fields(Units)]
-        table.add_row(path.name, *cells, f"{price_of_a_million(used, prices):.2f}")
-    for overlap, used in measured.occurrences.items():
-        budget = budgets.OCCURRENCES[overlap]
-        cells = [_beside(getattr(used, field.name), getattr(budget, field.name)) for field in fields(Units)]
-        table.add_row(f"an occurrence, {overlap}", *cells, f"{price_of_a_million(used, prices):.2f}")
-    for name, used in measured.flows.items():
-        budget = budgets.FLOWS[name][1]
-        cells = [_beside(getattr(used, field.name), getattr(budget, field.name)) for field in fields(Units)]
-        table.add_row(name, *cells, f"{price_of_a_million(used, prices):.2f}")
-    for name, used in measured.collected.items():
-        budget = budgets.COLLECTED[name][1]
-        cells = [_beside(getattr(used, field.name), getattr(budget, field.name)) for field in fields(Units)]
-        table.add_row(name, *cells, f"{price_of_a_million(used, prices):.2f}")
-    for name, (used, budget) in _apart(measured).items():
-        cells = [_beside(getattr(used, field.name), getattr(budget, field.name)) for field in fields(Units)]
-        table.add_row(name, *cells, f"{price_of_a_million(used, prices):.2f}", style="dim")
-    console.print(table)
-    ingress = prices["http_api_request"] + prices["lambda_request"]
-    notes = [*_NOTES, f"Ingress on top: {ingress:.2f} USD a million HTTP requests, of one to {_REQUEST} jobs each."]
-    for note in notes:
-        console.print(Padding(f"- {note}", (0, 0, 0, 2)), highlight=False)
-    console.print()
-
-
-_NOTES = (
-    "USD/M: a million of them, of DynamoDB's and SQS's requests alone; Lambda, storage, logs and ingress come on top.",
-    f"Submitted {_REQUEST} jobs a request, so that every batch is full; a job submitted alone is 1.2 SQS requests.",
-    "SQS: sends are counted; a receive and a delete are 0.1 each, made by the event source mapping in batches of ten.",
-    "DynamoDB Local reports nothing for a lost condition, a query without rows, a missing key of a batch: counted as billed.",
-    "A tick's lease and checkpoint are its own, however many jobs it promotes: a shard ticks 43,200 times in 30 days.",
-    "A mark is paid by a tenant's first far job of a day, class and shard, for all that follow.",
-)
-
-
-def _apart(measured: Measured) -> Mapping[str, tuple[Units, Units]]:
-    """What no single job pays for: used, and its budget."""
-    return {
-        "an idle tick of a shard": (measured.tick, budgets.TICK),
-        "the mark of a tenant's day": (measured.mark, budgets.MARK),
-        "half a minute of a process": (measured.knowledge, budgets.KNOWLEDGE),
-    }
-
-
-def _beside(used: float, budget: float) -> str:
-    text = f"{used:.3f}".rstrip("0").rstrip(".")
-    shown = f"{text} / {budget:g}"
-    return f"[red]{shown}[/red]" if used > budget + ROUNDING else shown
-
-
-def _as_json(measured: Measured, prices: Mapping[str, float]) -> dict[str, Any]:
-    def described(used: Units, budget: Units) -> dict[str, Any]:
-        return {
-            **{figure: round(value, 4) for figure, value in asdict(used).items()},
-            "budget": asdict(budget),
-            "usd_a_million": round(price_of_a_million(used, prices), 3),
-        }
-
-    return {
-        "jobs_a_path": JOBS,
-        "payload_bytes": PAYLOAD_BYTES,
-        "jobs_a_request": _REQUEST,
-        "notes": _NOTES,
-        "paths": {path.name: described(used, budgets.UNITS[path]) for path, used in measured.paths.items()},
-        "occurrences": {
-            overlap.value: described(used, budgets.OCCURRENCES[overlap])
-            for overlap, used in measured.occurrences.items()
-        },
-        "flows": {name: described(used, budgets.FLOWS[name][1]) for name, used in measured.flows.items()},
-        "collected": {name: described(used, budgets.COLLECTED[name][1]) for name, used in measured.collected.items()},
-        "idle_tick_of_a_shard": described(measured.tick, budgets.TICK),
-        "mark": described(measured.mark, budgets.MARK),
-        "half_a_minute_of_a_process": described(measured.knowledge, budgets.KNOWLEDGE),
-        "usd_a_million_http_requests": prices["http_api_request"] + prices["lambda_request"],
-    }

@@ -19,10 +19,10 @@ from bench.boundary import answer, hearing
 from bench.budgets import COLLECTED, FLOWS, KNOWLEDGE, MARK, OCCURRENCES, PROMOTED_A_SECOND, TICK, UNITS, Path, Units
 from bench.clock import SettableClock
 from bench.lag import Lag
+from bench.measured import Measured
 from bench.meter import Meter
 from bench.prices import price_of_a_million, read_prices
 from bench.queues import QUEUE_URLS, HeldQueues
-from bench.units import Measured
 from functions.adapters import clients
 from functions.adapters.system_clock import SystemClock
 from functions.domain.instants import SECOND
