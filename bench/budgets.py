@@ -77,6 +77,14 @@ FLOWS: Mapping[str, tuple[NamedFlow, Units]] = {
 }
 """A job that names a flow: near, exactly_once."""
 
+COLLECTED: Mapping[str, tuple[int, Units]] = {
+    # Its part of a row, in and out, and its end; its row of the ledger. And its share of a release.
+    "collected, with 500 a request": (500, Units(2.3, 1.6, 0.1)),
+    # A row of its own, the state of its collection, and each eighth of a hundred looks how many wait.
+    "collected, alone in its request": (1, Units(3.2, 3, 0.1)),
+}
+"""A job that is given to its target with 99 others: near, exactly_once; how many are submitted at once."""
+
 SPARSE_CRONS = (
     "0 9 15W * *",
     "0 0 L * *",

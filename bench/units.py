@@ -6,23 +6,21 @@ The Submitter, the Scanner and the Worker run as they are deployed, on a clock t
 import itertools
 import random
 import string
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from rich.box import SIMPLE
 from rich.console import Console
-from rich.padding import Padding
 from rich.progress import track
-from rich.table import Table
 
 from bench import budgets, stage
 from bench.boundary import hearing
-from bench.budgets import ROUNDING, Path, Units, over_budget
+from bench.budgets import Path, Units, over_budget
 from bench.clock import SettableClock
+from bench.measured import JOBS, PAYLOAD_BYTES, REQUEST, Measured, apart, as_json, show
 from bench.meter import Meter
-from bench.prices import price_of_a_million, read_prices
+from bench.prices import read_prices
 from bench.queues import HeldQueues
 from bench.results import write_result
 from functions.adapters import clients
@@ -30,6 +28,7 @@ from functions.adapters.dynamodb.tables import ALL_TABLES, SHARDS
 from functions.api.jobs.submit import Accepted, Submitter
 from functions.api.schedules.manager import ScheduleManager
 from functions.domain.instants import MILLISECOND, SECOND, from_seconds
+from functions.domain.jobs.collect import Collect
 from functions.domain.jobs.job import Delivery, Payload, Precision, Priority, Timer
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy
@@ -39,6 +38,7 @@ from functions.domain.schedules.schedule import JobTemplate, Schedule
 from functions.domain.targets.flows import FlowId, NamedFlow
 from functions.domain.wheel import Ring
 from functions.ports.ready_queue import Receipt
+from functions.ports.targets import Invocation
 from functions.runtime.wiring import job_identity
 from functions.scanner.scan import Scanner
 from functions.worker.execute import Worker
@@ -47,17 +47,13 @@ from testkit.dynamodb_local import DynamoDBLocal
 from testkit.fakes import OpenGate
 from testkit.world.tables import create_table
 
-JOBS = 1_000
-PAYLOAD_BYTES = 512
-_REQUEST = 500
-"""Jobs in one call of the API: its limit."""
-
 _APART = 10 * MILLISECOND
 _TENANT = "acme"
 _TIME_LIMIT = timedelta(minutes=1)
 _TICK = timedelta(minutes=1)
 _PERIOD = timedelta(hours=1)
 _MOST_TURNS = 100
+_WINDOW = timedelta(minutes=1)
 _USED_UP = timedelta(seconds=15)
 _OF_JOBS = tuple(table.name for table in ALL_TABLES if table is not SHARDS)
 """Tables whose units a job pays for; those of the shards table belong to a tick, however many jobs it promotes."""
@@ -68,28 +64,13 @@ _LETTERS = string.ascii_letters + string.digits + "!#$%&()*+,-./:;<=>?@[]^_`{|}~
 _PAYLOAD = f'"{"".join(random.Random(1).choices(_LETTERS, k=PAYLOAD_BYTES - 2))}"'
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """Units of one job on every path, of one fire of a schedule, of one job that names a flow, of one tick that promotes nothing, of one mark.
-
-    And of what a process reads once in half a minute.
-    """
-
-    paths: Mapping[Path, Units]
-    occurrences: Mapping[Overlap, Units]
-    flows: Mapping[str, Units]
-    tick: Units
-    mark: Units
-    knowledge: Units
-
-
 def run(console: Console) -> list[str]:
     """Measure, print, write units.json; a sentence for each figure above its budget."""
     with DynamoDBLocal() as engine:
         measured = measure(engine.endpoint_url, console, jobs=JOBS)
     prices = read_prices()
-    _print(console, measured, prices)
-    write_result("units.json", _as_json(measured, prices))
+    show(console, measured, prices)
+    write_result("units.json", as_json(measured, prices))
     return above_budget(measured)
 
 
@@ -104,7 +85,9 @@ def above_budget(measured: Measured) -> list[str]:
         found += over_budget(f"an occurrence, {overlap}", used, budgets.OCCURRENCES[overlap])
     for name, used in measured.flows.items():
         found += over_budget(name, used, budgets.FLOWS[name][1])
-    for name, (used, budget) in _apart(measured).items():
+    for name, used in measured.collected.items():
+        found += over_budget(name, used, budgets.COLLECTED[name][1])
+    for name, (used, budget) in apart(measured).items():
         found += over_budget(name, used, budget)
     return found
 
@@ -124,6 +107,7 @@ def measure(endpoint_url: str, console: Console, *, jobs: int) -> Measured:
                 name: rig.measure_flow(flow, jobs, is_used_up=name == budgets.WAITS)
                 for name, (flow, _) in budgets.FLOWS.items()
             },
+            {name: rig.measure_collected(size, jobs) for name, (size, _) in budgets.COLLECTED.items()},
             tick,
             mark,
             knowledge,
@@ -142,7 +126,7 @@ class _Rig:
 
     def build(self) -> None:
         """Create the tables, and make the services as their handlers do."""
-        note = {"note": lambda _, invocation: self._ran.append(invocation.idempotency_key)}
+        note = {"note": self._note}
         self._wiring = wiring = stage.wiring(self.clock, handlers=note)
         for schema in ALL_TABLES:
             create_table(clients.dynamodb(self.clock), schema)
@@ -262,6 +246,30 @@ class _Rig:
         assert len(self._ran) == len(set(self._ran)) == jobs, f"{flow.key}: {len(self._ran)} runs of {jobs} jobs"
         return Units(used.writes / jobs, used.reads / jobs, used.sqs_requests / jobs)
 
+    def measure_collected(self, size: int, jobs: int) -> Units:
+        """Units of one of so many jobs that are given a hundred at once, from submission to their ends. size: of a request."""
+        path = Path(Ring.NEAR, Delivery.EXACTLY_ONCE, keyed=False)
+        self._ran.clear()
+        self._know()
+        self._spent()
+        due_at, collect = self.clock.now(), Collect(key=f"by {size}".replace(" ", "-"), window=_WINDOW)
+        submissions = [replace(self._submission(path, due_at), collect=collect) for _ in range(jobs)]
+        for start in range(0, jobs, size):
+            self._submit(submissions[start : start + size], path)
+        for _ in range(_MOST_TURNS):
+            # A release that was sent ahead has ended before its own time comes.
+            self._execute(at_once=1)
+            if len(self._ran) == jobs:
+                break
+            self.clock.sleep(_WINDOW)
+        used = self._spent()
+        assert len(self._ran) == len(set(self._ran)) == jobs, f"{collect.key}: {len(self._ran)} runs of {jobs} jobs"
+        return Units(used.writes / jobs, used.reads / jobs, used.sqs_requests / jobs)
+
+    def _note(self, payload: Any, invocation: Invocation) -> None:
+        given = [job["key"] for job in payload] if isinstance(payload, list) else [invocation.idempotency_key]
+        self._ran.extend(given)
+
     def _know(self) -> None:
         """Let the process read what it reads once in half a minute: that is no job's."""
         self._used += self._take(*_OF_JOBS)
@@ -291,8 +299,8 @@ class _Rig:
         )
 
     def _submit(self, submissions: Sequence[Submission], path: Path) -> None:
-        for start in range(0, len(submissions), _REQUEST):
-            for outcome in self._submitter.submit(submissions[start : start + _REQUEST]):
+        for start in range(0, len(submissions), REQUEST):
+            for outcome in self._submitter.submit(submissions[start : start + REQUEST]):
                 assert isinstance(outcome, Accepted), f"{path.name}: {outcome}"
                 assert outcome.ring is path.ring, f"{path.name}: placed {outcome.ring}"
 
@@ -300,7 +308,8 @@ class _Rig:
         report = self._scanner.scan(self._wiring.wheel.shard_of(_TENANT, ""), time_limit=_TIME_LIMIT)
         assert not report.stopped_by, report.stopped_by
 
-    def _execute(self) -> None:
+    def _execute(self, *, at_once: int | None = None) -> None:
+        """at_once: messages of a batch that run side by side; None for all."""
         receipt = Receipt("arn:aws:sqs:us-east-1:000000000000:n", "handle")
         for number, batch in enumerate(self._queues.deliver()):
             self._know()
@@ -308,87 +317,10 @@ class _Rig:
                 Message(message_id=f"{number}-{index}", body=message.body, receipt=receipt, receive_count=1)
                 for index, message in enumerate(batch)
             ]
-            returned = self._worker.execute(messages, ends_at=self.clock.now() + _TIME_LIMIT)
-            assert not returned, f"messages came back: {returned}"
+            for start in range(0, len(messages), at_once or len(messages)):
+                side_by_side = messages[start : start + (at_once or len(messages))]
+                returned = self._worker.execute(side_by_side, ends_at=self.clock.now() + _TIME_LIMIT)
+                assert not returned, f"messages came back: {returned}"
 
     def _take(self, *tables: str) -> Units:
         return Units(*self._meter.take(*tables), sqs_requests=self._queues.take_requests())
-
-
-def _print(console: Console, measured: Measured, prices: Mapping[str, float]) -> None:
-    table = Table(title=f"Units of a job (payload of {PAYLOAD_BYTES} bytes, {JOBS:,} jobs a path)", box=SIMPLE)
-    table.add_column("used / budget", no_wrap=True)
-    for heading in ("write units", "read units", "SQS requests", "USD/M"):
-        table.add_column(heading, justify="right")
-    for path, used in measured.paths.items():
-        budget = budgets.UNITS[path]
-        cells = [_beside(getattr(used, field.name), getattr(budget, field.name)) for field in fields(Units)]
-        table.add_row(path.name, *cells, f"{price_of_a_million(used, prices):.2f}")
-    for overlap, used in measured.occurrences.items():
-        budget = budgets.OCCURRENCES[overlap]
-        cells = [_beside(getattr(used, field.name), getattr(budget, field.name)) for field in fields(Units)]
-        table.add_row(f"an occurrence, {overlap}", *cells, f"{price_of_a_million(used, prices):.2f}")
-    for name, used in measured.flows.items():
-        budget = budgets.FLOWS[name][1]
-        cells = [_beside(getattr(used, field.name), getattr(budget, field.name)) for field in fields(Units)]
-        table.add_row(name, *cells, f"{price_of_a_million(used, prices):.2f}")
-    for name, (used, budget) in _apart(measured).items():
-        cells = [_beside(getattr(used, field.name), getattr(budget, field.name)) for field in fields(Units)]
-        table.add_row(name, *cells, f"{price_of_a_million(used, prices):.2f}", style="dim")
-    console.print(table)
-    ingress = prices["http_api_request"] + prices["lambda_request"]
-    notes = [*_NOTES, f"Ingress on top: {ingress:.2f} USD a million HTTP requests, of one to {_REQUEST} jobs each."]
-    for note in notes:
-        console.print(Padding(f"- {note}", (0, 0, 0, 2)), highlight=False)
-    console.print()
-
-
-_NOTES = (
-    "USD/M: a million of them, of DynamoDB's and SQS's requests alone; Lambda, storage, logs and ingress come on top.",
-    f"Submitted {_REQUEST} jobs a request, so that every batch is full; a job submitted alone is 1.2 SQS requests.",
-    "SQS: sends are counted; a receive and a delete are 0.1 each, made by the event source mapping in batches of ten.",
-    "DynamoDB Local reports nothing for a lost condition, a query without rows, a missing key of a batch: counted as billed.",
-    "A tick's lease and checkpoint are its own, however many jobs it promotes: a shard ticks 43,200 times in 30 days.",
-    "A mark is paid by a tenant's first far job of a day, class and shard, for all that follow.",
-)
-
-
-def _apart(measured: Measured) -> Mapping[str, tuple[Units, Units]]:
-    """What no single job pays for: used, and its budget."""
-    return {
-        "an idle tick of a shard": (measured.tick, budgets.TICK),
-        "the mark of a tenant's day": (measured.mark, budgets.MARK),
-        "half a minute of a process": (measured.knowledge, budgets.KNOWLEDGE),
-    }
-
-
-def _beside(used: float, budget: float) -> str:
-    text = f"{used:.3f}".rstrip("0").rstrip(".")
-    shown = f"{text} / {budget:g}"
-    return f"[red]{shown}[/red]" if used > budget + ROUNDING else shown
-
-
-def _as_json(measured: Measured, prices: Mapping[str, float]) -> dict[str, Any]:
-    def described(used: Units, budget: Units) -> dict[str, Any]:
-        return {
-            **{figure: round(value, 4) for figure, value in asdict(used).items()},
-            "budget": asdict(budget),
-            "usd_a_million": round(price_of_a_million(used, prices), 3),
-        }
-
-    return {
-        "jobs_a_path": JOBS,
-        "payload_bytes": PAYLOAD_BYTES,
-        "jobs_a_request": _REQUEST,
-        "notes": _NOTES,
-        "paths": {path.name: described(used, budgets.UNITS[path]) for path, used in measured.paths.items()},
-        "occurrences": {
-            overlap.value: described(used, budgets.OCCURRENCES[overlap])
-            for overlap, used in measured.occurrences.items()
-        },
-        "flows": {name: described(used, budgets.FLOWS[name][1]) for name, used in measured.flows.items()},
-        "idle_tick_of_a_shard": described(measured.tick, budgets.TICK),
-        "mark": described(measured.mark, budgets.MARK),
-        "half_a_minute_of_a_process": described(measured.knowledge, budgets.KNOWLEDGE),
-        "usd_a_million_http_requests": prices["http_api_request"] + prices["lambda_request"],
-    }

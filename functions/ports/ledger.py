@@ -230,6 +230,6 @@ class Ledger(Protocol):
         """The row of a job, as of all writes before."""
         ...
 
-    def get_many(self, keys: Sequence[str], *, is_consistent: bool = False) -> dict[str, LedgerRow]:
-        """The rows that exist among these keys, each as of some moment before; or, consistent, as of all writes before."""
+    def get_many(self, keys: Sequence[str]) -> dict[str, LedgerRow]:
+        """The rows that exist among these keys, each as of some moment before."""
         ...

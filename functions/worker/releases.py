@@ -184,15 +184,14 @@ class Releases:
             chosen.append(row)
         return chosen
 
-    def _members(self, rows: Sequence[CollectedRow]) -> list[_Member]:
+    def _members(self, chosen: Sequence[CollectedRow]) -> list[_Member]:
         """Those whose attempt has not been made, once each."""
-        timers = {timer.job.identity: timer for row in rows for timer in row.timers or ()}
+        timers = {timer.job.identity: timer for row in chosen for timer in row.timers or ()}
         if not timers:
             return []
-        found = self.ledger.get_many([timer.job.key for timer in timers.values()], is_consistent=True)
+        rows = self.end_side_by_side(self.ledger.get, [timer.job.key for timer in timers.values()])
         members: list[_Member] = []
-        for timer in timers.values():
-            row = found.get(timer.job.key)
+        for timer, row in zip(timers.values(), rows, strict=True):
             if may_claim(row, attempt=timer.attempt, due_at=timer.due_at, owner=""):
                 members.append(_Member(timer, row, _entry_of(timer)))
             else:

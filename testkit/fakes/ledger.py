@@ -309,7 +309,7 @@ class InMemoryLedger:
     def get(self, key: str) -> LedgerRow | None:
         return self.rows.get(key)
 
-    def get_many(self, keys: Sequence[str], *, is_consistent: bool = False) -> dict[str, LedgerRow]:
+    def get_many(self, keys: Sequence[str]) -> dict[str, LedgerRow]:
         return {key: self.rows[key] for key in keys if key in self.rows}
 
     def expire(self, now: datetime) -> None:

@@ -72,6 +72,7 @@ class World(Clients, Controls, Sums, Processes):
         self.breakers = stores.breakers
         self.permits = stores.permits
         self.flows = stores.flows
+        self.collections = stores.collections
         self._expire, self._close = stores.expire, stores.close
         self.cut_short = stores.cut_short
         self._known_breakers: OrderedDict[Any, Any] = OrderedDict()

@@ -1341,15 +1341,6 @@ def test_a_tombstone_says_what_its_job_waited_for(ledger: Ledger):
     assert answer.waited_for == "acme#+0123456789abcdef"
 
 
-def test_rows_are_read_together_as_of_all_writes_before(ledger: Ledger):
-    timer = a_timer()
-    end_collected(ledger, timer)
-
-    found = ledger.get_many([timer.job.key, "acme#nobody"], is_consistent=True)
-
-    assert found == {timer.job.key: row_of(ledger, timer.job)}
-
-
 def a_next(timer: Timer, *, attempt: int | None = None) -> Timer:
     """The timer of another attempt of the same job."""
     return Timer(job=timer.job, due_at=timer.due_at + SECOND, attempt=attempt or timer.attempt + 1)

@@ -30,6 +30,7 @@ def fill(stage: Stage, tenant: str) -> dict[str, Any]:
     far = stage.submit(tenant=tenant, delay=3_600, payload=LARGE)
     stage.submit(tenant=tenant, delay=300_000, delivery="at_least_once", priority="low")
     stage.submit(tenant=tenant, delay=30)
+    stage.submit(tenant=tenant, collect={"key": "export", "for": 3_600})
     for name in ("nightly", "gone", "small"):
         body = {**DAILY, "job": {"target": "handler:echo", **({} if name == "small" else {"payload": LARGE})}}
         assert stage.call("PUT", f"/v1/schedules/{name}", body, query=mine)[0] == 201

@@ -16,13 +16,13 @@ from rich.console import Console
 from bench import __main__ as command
 from bench import budgets, lag, promotion, results, schedules, units
 from bench.boundary import answer, hearing
-from bench.budgets import FLOWS, KNOWLEDGE, MARK, OCCURRENCES, PROMOTED_A_SECOND, TICK, UNITS, Path, Units
+from bench.budgets import COLLECTED, FLOWS, KNOWLEDGE, MARK, OCCURRENCES, PROMOTED_A_SECOND, TICK, UNITS, Path, Units
 from bench.clock import SettableClock
 from bench.lag import Lag
+from bench.measured import Measured
 from bench.meter import Meter
 from bench.prices import price_of_a_million, read_prices
 from bench.queues import QUEUE_URLS, HeldQueues
-from bench.units import Measured
 from functions.adapters import clients
 from functions.adapters.system_clock import SystemClock
 from functions.domain.instants import SECOND
@@ -38,6 +38,7 @@ ON_BUDGET = Measured(
     paths=UNITS,
     occurrences=OCCURRENCES,
     flows={name: units for name, (_, units) in FLOWS.items()},
+    collected={name: units for name, (_, units) in COLLECTED.items()},
     tick=TICK,
     mark=MARK,
     knowledge=KNOWLEDGE,

@@ -519,7 +519,7 @@ _STORE_CALLS = [
     "collections.remove",
     "collections.advance",
     "ledger.claim",
-    "ledger.get_many",
+    "ledger.get",
     "ledger.extend",
     "ledger.end_collected",
     "ledger.settle",

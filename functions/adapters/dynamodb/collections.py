@@ -84,7 +84,7 @@ class DynamoDBCollectionStore:
     def note_opening(self, collection: CollectionId, opens_at: datetime) -> None:
         """Two write units."""
         ttl = _ttl(opens_at)
-        self.table.put({"t": collection.tenant, "i": OF_TENANT + collection.digest, "x": ttl})
+        self.table.update({"t": collection.tenant, "i": OF_TENANT + collection.digest}, update="SET x = :ttl", ttl=ttl)
         self.table.update(_key(collection), update="SET q = :at, x = :ttl", at=opens_at, ttl=ttl)
 
     def note_full(self, collection: CollectionId, number: int) -> bool:

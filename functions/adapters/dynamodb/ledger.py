@@ -94,10 +94,9 @@ class DynamoDBLedger(LedgerAttempts, LedgerControl):
         item = self.table.get({"k": key})
         return read_row(item) if item else None
 
-    def get_many(self, keys: Sequence[str], *, is_consistent: bool = False) -> dict[str, LedgerRow]:
-        """Half a read unit a row, and a whole one when it is consistent."""
-        wanted = [{"k": key} for key in dict.fromkeys(keys)]
-        items = self.table.get_many(wanted, is_consistent=is_consistent)
+    def get_many(self, keys: Sequence[str]) -> dict[str, LedgerRow]:
+        """Half a read unit a row."""
+        items = self.table.get_many({"k": key} for key in dict.fromkeys(keys))
         return {item["k"]: read_row(item) for item in items}
 
     def _end_with_dead_letter(
