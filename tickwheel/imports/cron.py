@@ -1,5 +1,6 @@
 """A cron of another program: the local minutes that it names there, and the cron of Tickwheel that names the same."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -17,12 +18,13 @@ MACROS = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
+_NUMBERED = re.compile(r"(?<![#/0-9])[0-9]")
 _WEEKS = {frozenset(range(7 * n + 1, min(7 * n + 7, 31) + 1)): n + 1 for n in range(5)}
 
 
 @dataclass(frozen=True)
 class Expression:
-    """Five fields as one program reads them. cron: as Tickwheel reads the same."""
+    """Five fields as one program reads them. cron: as Tickwheel reads the same. numbers_weekdays: it has numbers for them."""
 
     dialect: Dialect
     minutes: frozenset[int]
@@ -32,6 +34,7 @@ class Expression:
     of_week: Days
     needs_both: bool
     cron: str
+    numbers_weekdays: bool
 
     @property
     def follows_elapsed_time(self) -> bool:
@@ -67,7 +70,15 @@ def parse_fields(fields: Sequence[str], dialect: Dialect) -> Expression:
     }[dialect.join]
     cron = _written(minutes, hours, months, of_month, of_week, needs_both=needs_both)
     return Expression(
-        dialect, minutes.values, hours.values, months.values, of_month, of_week, needs_both=needs_both, cron=cron
+        dialect,
+        minutes.values,
+        hours.values,
+        months.values,
+        of_month,
+        of_week,
+        needs_both=needs_both,
+        cron=cron,
+        numbers_weekdays=_NUMBERED.search(fields[4]) is not None,
     )
 
 

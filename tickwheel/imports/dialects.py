@@ -50,7 +50,7 @@ EVENTBRIDGE = Dialect(name="EventBridge", sunday=1, join="both", has_letters=Tru
 CELERY = Dialect(name="Celery", join="both", wraps=True)
 """https://docs.celeryq.dev/en/stable/userguide/periodic-tasks.html#crontab-schedules"""
 
-APSCHEDULER = Dialect(name="APScheduler", sunday=6, join="both", gap="skip", fold="both")
+APSCHEDULER = Dialect(name="APScheduler", sunday=6, join="both", has_letters=True, gap="skip", fold="both")
 """https://apscheduler.readthedocs.io/en/3.x/modules/triggers/cron.html#daylight-saving-time-behavior"""
 
 QUARTZ = Dialect(name="Quartz", sunday=1, join="both", wraps=True, has_letters=True, lone_last="sat")

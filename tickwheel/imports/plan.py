@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
 
+from tickwheel.client.durations import seconds
 from tickwheel.client.schedules import NewSchedule
 from tickwheel.errors import InvalidSchedule
 from tickwheel.imports.clock import Clock, clock_changes, fires, zone_of
@@ -125,7 +126,9 @@ def _ruled(entry: Entry, wanted: Wanted, schedule_id: str) -> Planned:
             if not timedelta(seconds=1) <= interval <= timedelta(days=3650):
                 raise Unreadable("an interval must be from 1 second to ten years")
             remark = f"counted from {entry.rule.begins} there; here from `start`, or else from multiples of the interval since 1970"
-            schedule = _schedule(entry, wanted, schedule_id, {"every": interval.total_seconds()})
+            schedule = _schedule(entry, wanted, schedule_id, {"every": seconds(interval)})
+            if schedule.end is not None and schedule.end <= wanted.now:
+                raise Unreadable(f"does not fire any more: it ended at {schedule.end.isoformat()}")
             here = _multiples(interval, entry.fields, wanted.now)
             return Planned(entry=entry, schedule=schedule, timezone="UTC", here=here, remarks=(remark, *entry.remarks))
         case OfInstant():
@@ -168,6 +171,10 @@ def _of_clock(entry: Entry, rule: OfClock, wanted: Wanted, schedule_id: str) -> 
     if not sides[1]:
         raise Unreadable("does not fire any more: its end is past, or no fire is left before it")
     remarks = list(entry.remarks)
+    if there.numbers_weekdays and there.dialect.sunday:
+        remarks.append(
+            f"{there.dialect.name} has {there.dialect.sunday} for Sunday, and cron 0: its weekdays are named here"
+        )
     if not is_known:
         remarks += _undocumented(there.dialect.name, here, ours, changes, wanted.now)
     return Planned(
