@@ -14,10 +14,11 @@ from tickwheel.client.instants import format_instant
 from tickwheel.client.schedules import NewSchedule, Overlap, Schedule
 from tickwheel.commands.api import Api, fields_of
 from tickwheel.commands.definition import DefinitionOptions, patch_of
+from tickwheel.commands.import_plan import SourceOptions, import_from
 from tickwheel.commands.lines import Account, Words, failed_json, send_file
 from tickwheel.commands.options import instant
 from tickwheel.commands.registry import commands
-from tickwheel.commands.schedules_file import put_lines
+from tickwheel.commands.schedules_file import exported, has_pointer, open_output, put_lines
 from tickwheel.commands.terminal import progress_bar, usage
 from tickwheel.errors import InvalidSchedule, TickwheelError
 from tickwheel.screens.schedules import (
@@ -243,13 +244,49 @@ def delete(schedule_id: IdArgument, tenant: TenantOption, *, if_version: IfVersi
 
 @commands.add("import")
 def import_schedules(
-    file: Annotated[Path, typer.Argument(help="JSON Lines file: each line has a tenant, an id and a definition.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="A JSON Lines file, each line with a tenant, an id and a definition; with --from, another program's files or folders.",
+        ),
+    ],
     *,
+    options: SourceOptions,
     api: Api,
 ) -> None:
-    """Create or replace one schedule for each line of a file. Importing the same file again changes nothing."""
+    """Create or replace one schedule for each line of a file, or plan an import from another program. Importing again changes nothing."""
+    if options.source is not None:
+        import_from(files, options, api)
+        return
+    if options.given:
+        usage(f"{', '.join(options.given)} needs --from: a JSON Lines file says all that itself")
+    if len(files) > 1:
+        usage("give one JSON Lines file at a time")
     words = Words(doing="importing", done="stored", verb="import")
-    send_file(file, api, put_lines, _import_json, words)
+    send_file(files[0], api, put_lines, _import_json, words)
+
+
+@commands.add("export")
+def export_schedules(
+    tenant: TenantOption,
+    *,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write. Default: standard output.", show_default=False)
+    ] = None,
+    api: Api,
+) -> None:
+    """Write the schedules of a tenant as a file that `tickwheel import` takes."""
+    calls = api.client.schedules
+    count = 0
+    with open_output(output) as file:
+        for schedule in calls.list(tenant=tenant):
+            # A list has a pointer in place of a large payload.
+            whole = calls.get(schedule.id, tenant=tenant) if has_pointer(schedule) else schedule
+            file.write(json.dumps(exported(whole), ensure_ascii=False) + "\n")
+            count += 1
+    if output is not None:
+        api.print({"exported": count, "file": str(output)}, f"exported {count} schedules: {output}")
 
 
 def _import_json(account: Account[Schedule]) -> dict[str, Any]:

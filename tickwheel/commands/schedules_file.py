@@ -1,10 +1,15 @@
 """A file of schedules, one JSON object a line, put so that every line ends in exactly one account of it."""
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
 
 from tickwheel.client import Client
 from tickwheel.client.schedules import NewSchedule, Put, Schedule, Stored
 from tickwheel.commands.lines import Accepted, Account, Failed, Line, interrupted, parse_line
+from tickwheel.commands.terminal import usage
 from tickwheel.errors import FieldProblem, InvalidSchedule
 
 
@@ -54,3 +59,31 @@ def put_lines(client: Client, lines: Sequence[Line], advance: Callable[[int], No
         account.refused += interrupted(waiting.values())
     account.sort()
     return account
+
+
+def has_pointer(schedule: Schedule) -> bool:
+    """Whether its answer has a pointer in place of its payload."""
+    return "payload_pointer" in schedule.definition.get("job", {})
+
+
+def exported(schedule: Schedule) -> dict[str, Any]:
+    """A line that is read as the same schedule. One that is paused says so, and is then refused: it would go on."""
+    status = {} if schedule.status == "active" else {"status": schedule.status}
+    return {"tenant": schedule.tenant, "id": schedule.id, **status, **schedule.definition}
+
+
+@contextmanager
+def open_output(output: Path | None) -> Iterator[TextIO]:
+    """A file that is whole at the end or as it was, or standard output."""
+    if output is None:
+        yield sys.stdout
+        return
+    part = output.with_name(f"{output.name}.part")
+    try:
+        with part.open("w", encoding="utf-8") as file:
+            yield file
+        part.replace(output)
+    except OSError as error:
+        usage(f"{output} cannot be written: {error}")
+    finally:
+        part.unlink(missing_ok=True)
