@@ -28,6 +28,7 @@ from functions.domain.jobs.job import Job, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.occurrence import fill_references
 from functions.domain.jobs.past_attempts import PastAttempt, with_attempt
+from functions.domain.jobs.results import KeptResult
 from functions.domain.lifecycle import Event, State
 from functions.domain.targets.error_classes import WORKER_DIED
 from functions.domain.tenants.usage import Usage
@@ -230,7 +231,7 @@ class Releases:
             member.timer, Event.DELIVER, owner=claim.owner, now=self.clock.now(), result=result
         )
         if not isinstance(answer, Refused):
-            self.settler.ends.succeeded(member.timer, began_at=claim.began_at, result=result)
+            self.settler.ends.succeeded(member.timer, began_at=claim.began_at, result=KeptResult(result))
 
     def _fail(self, member: _Member, failure: Failed, claim: Claim) -> None:
         timer, now = member.timer, self.clock.now()
