@@ -66,7 +66,7 @@ NEWS = {
         "keeps",
     },
     "ledger row": {"spent", "counted_from", "asked", "tried", "waits_for"},
-    "schedule_state row": {"asides", "aside_at", "share", "kept_runs"},
+    "schedule_state row": {"asides", "aside_at", "share", "kept_runs", "figures"},
     "conditions": {"marked_since", "unseen_since"},
     "cursors": {"unhandled"},
     "definition": {"callbacks", "flows", "is_ordered", "run_deadline", "success_history", "failure_history"},

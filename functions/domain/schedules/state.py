@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from functions.domain.instants import to_seconds
 from functions.domain.jobs.occurrence import UNBOUND, Occurrence
+from functions.domain.schedules.fire_figures import FireFigures
 from functions.domain.schedules.kept_runs import KeptRun
 from functions.domain.schedules.load import COUNTED_BY, Share
 
@@ -90,6 +91,7 @@ class ScheduleState:
     asides: how often its chain was set aside lately, because its next fire takes too much to find; last at aside_at.
     share: what of it stands in the sum of its tenant's schedules; None where nothing does.
     kept_runs: the last that succeeded and failed, of a schedule that keeps them, the oldest first.
+    figures: of the fires that this version has placed, None while there are none.
     """
 
     version: int
@@ -114,6 +116,7 @@ class ScheduleState:
     aside_at: datetime | None = None
     share: Share | None = None
     kept_runs: tuple[KeptRun, ...] = ()
+    figures: FireFigures | None = None
 
     @property
     def goes_on(self) -> bool:
@@ -176,4 +179,5 @@ def changed(
         failures=frozenset(),
         asides=0,
         aside_at=None,
+        figures=None,
     )
