@@ -187,7 +187,7 @@ def schedule_body(found: standing.Standing, *, now: datetime, stored_payload: st
     """
     stored, state = found.stored, found.state
     schedule = stored.schedule
-    runs = [_run_body(run, schedule, now=now) for run in found.runs]
+    runs = [run_body(run, schedule, now=now) for run in found.runs]
     fired = [fire_at for fire_at in state.recent if fire_at <= now]
     standing_body: Standing = {
         "id": schedule.schedule_id,
@@ -302,7 +302,8 @@ def _kept_body(run: KeptRun) -> Run:
     return body
 
 
-def _run_body(run: standing.Run, schedule: rules.Schedule, *, now: datetime) -> Run:
+def run_body(run: standing.Run, schedule: rules.Schedule, *, now: datetime) -> Run:
+    """A run of a schedule, as far as something is known of it."""
     row = run.row
     body: Run = {"fire_at": format_instant(run.fire_at), "job_id": run.job_id, "state": UNTRACKED, "attempt": 0}
     if row is None:
