@@ -17,6 +17,7 @@ from functions.api.jobs.requests import CHANGEABLE
 from functions.api.operations import answers as operations
 from functions.api.route_table import ROUTES
 from functions.api.schedules import answers as schedules
+from functions.api.schedules import stats_answers
 from functions.api.schedules.bodies import ScheduleBody
 from functions.api.stage import answers as stage
 from functions.api.stage import pulse_answers as pulse
@@ -40,7 +41,20 @@ MODELS = tuple(route.body for route in ROUTES if isinstance(route.body, type))
 """Bodies of requests."""
 
 SHAPES = shapes_of(
-    (shapes, jobs, schedules, dead_letters, breaker_answers, targets, flows, operations, tenants, pulse, stage)
+    (
+        shapes,
+        jobs,
+        schedules,
+        stats_answers,
+        dead_letters,
+        breaker_answers,
+        targets,
+        flows,
+        operations,
+        tenants,
+        pulse,
+        stage,
+    )
 )
 """What answers hold."""
 

@@ -11,6 +11,7 @@ from datetime import datetime
 from functions.domain.errors import Undecodable
 from functions.domain.schedules.asked_runs import AskedRun, read_asked, write_asked
 from functions.domain.schedules.due_fires import DueFires
+from functions.domain.schedules.fire_figures import NO_FIGURES
 from functions.domain.schedules.kept_runs import KeptRun, read_kept, write_kept
 from functions.domain.schedules.load import NO_LIMITS, Load, LoadLimits, Share
 from functions.domain.schedules.record import decode_schedule, encode_stored
@@ -123,6 +124,7 @@ class InMemoryScheduleStore:
             skips=state.skips | skips,
             last_skip=_kept_skip(decided.last_skip) or state.last_skip,
             misfire_count=state.misfire_count + decided.misfire_count,
+            figures=((state.figures or NO_FIGURES) + decided.figures) or None,
         )
         places = max(history, 1)
         for link in decided.kept[-places:]:

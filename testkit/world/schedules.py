@@ -69,6 +69,7 @@ class SchedulePromises:
         key = stored.key
         version = self.truth.commit(stored, state, moment=self._stores.history.moment)
         self._written[key] = self._stores.history.moment
+        self._expect(state.figures is None, f"a new version of {key} begins with figures")
         if not version.is_active:
             # From end to start a run that has begun is awaited also while it is paused.
             is_over = state.link is None or (version.status is Status.PAUSED and state.link.is_awaited)
@@ -106,6 +107,11 @@ class SchedulePromises:
         if after.alarm_at is not None:
             is_placed = any(alarm.alarm_at == after.alarm_at for alarm in self._mine(key, alarms(self._stores.timers)))
             self._expect(is_placed, f"recorded an alarm that is not placed: {key} at {after.alarm_at}")
+        mine = [at for number, at in self.fires.recorded[key] if number == version.number and at > version.since]
+        gaps = after.figures.gap_count if after.figures else 0
+        self._expect(
+            gaps == max(0, len(mine) - 1), f"counted {gaps} gaps of {len(mine)} fires: {key} version {version.number}"
+        )
 
     def triggered(self, key: str, job_id: str) -> None:
         """A client received that its run is on its way."""

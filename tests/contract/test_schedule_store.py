@@ -13,6 +13,7 @@ from functions.domain.jobs.job import Payload
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.schedules.asked_runs import AskedRun
 from functions.domain.schedules.due_fires import DueFires
+from functions.domain.schedules.fire_figures import LAST_BUCKET, NO_FIGURES, FireFigures
 from functions.domain.schedules.kept_runs import KeptRun
 from functions.domain.schedules.load import Load, LoadLimits, Share
 from functions.domain.schedules.state import ASIDES_COUNT_FOR, Cut, Link, ScheduleState, SkipReason, Status
@@ -238,7 +239,8 @@ class TestChanges:
         assert schedules.wait_for_slot(KEY, "who waits", seen=state, now=now + SECOND)
         schedules.note_failure(KEY, "a run")
         assert state.link is not None
-        decided = a_plan(link=state.link, skips={SkipReason.COALESCED: 2}, misfire_count=3)
+        figures = FireFigures({bucket: bucket + 1 for bucket in range(LAST_BUCKET + 1)}, 4, 5 * MILLISECOND)
+        decided = a_plan(link=state.link, skips={SkipReason.COALESCED: 2}, misfire_count=3, figures=figures)
         advance(schedules, decided, before=state.link, version=7, alarm_at=state.alarm_at)
         schedules.note_skip(KEY, SkipReason.OVERLAP, fire_at=NOON - 3 * HOUR)
         schedules.note_aside(KEY, version=7, now=now)
@@ -261,6 +263,7 @@ class TestChanges:
             last_skip=(SkipReason.OVERLAP, NOON - 3 * HOUR),
             asides=1,
             aside_at=now,
+            figures=figures,
         )
         defaults = {part.name: part.default for part in fields(ScheduleState) if part.default is not MISSING}
         assert [name for name, default in defaults.items() if getattr(read, name) == default] == []
@@ -532,6 +535,58 @@ class TestAdvances:
         assert state is not None
         assert state.skips == {SkipReason.MISSED: 4, SkipReason.MERGED: 1}
         assert (state.misfire_count, state.last_skip) == (5, (SkipReason.MISSED, NOON))
+
+    def test_the_figures_of_advances_add_up(self, schedules: ScheduleStore):
+        created(schedules)
+        for number, figures in enumerate(
+            [FireFigures({0: 1, 18: 2}, 1, SECOND), FireFigures({18: 5}), FireFigures({40: 1}, 2, HOUR)]
+        ):
+            at = NOON + number * HOUR
+            plan = a_plan([a_link(at, index=number)], link=a_link(at + HOUR, index=number + 1), figures=figures)
+            assert advance(schedules, plan, before=a_link(at)) == Applied()
+
+        state = schedules.state(KEY)
+        assert state is not None
+        assert state.figures == FireFigures({0: 1, 18: 7, 40: 1}, 3, HOUR + SECOND)
+
+    def test_of_two_that_record_the_same_step_one_counts(self, schedules: ScheduleStore):
+        created(schedules)
+        plan = a_plan([a_link()], link=a_link(NOON + HOUR, index=1), figures=FireFigures({18: 1}, 1, SECOND))
+
+        answers = [advance(schedules, plan), advance(schedules, plan)]
+
+        state = schedules.state(KEY)
+        assert answers == [Applied(), Behind(state)]
+        assert state is not None
+        assert state.figures == plan.figures
+
+    def test_a_change_begins_the_figures_anew(self, schedules: ScheduleStore):
+        created(schedules)
+        figures = FireFigures({0: 3, 18: 1, 40: 2}, 1, SECOND)
+        advance(schedules, a_plan([a_link()], link=a_link(NOON + HOUR, index=1), figures=figures))
+        seen = schedules.state(KEY)
+        assert seen is not None
+        assert seen.figures == figures
+
+        _, second = changed(schedules, seen)
+        assert second.figures is None
+
+        link, few = a_link(NOON + HOUR, index=1), FireFigures({18: 1})
+        plan = a_plan([link], link=a_link(NOON + 2 * HOUR, index=2), figures=few)
+        assert advance(schedules, plan, before=link, version=2) == Applied()
+        third = schedules.state(KEY)
+        assert third is not None
+        assert third.figures == few
+
+    def test_a_change_that_did_not_see_the_last_figures_is_refused(self, schedules: ScheduleStore):
+        _, seen = created(schedules)
+        plan = a_plan([a_link()], link=a_link(NOON + HOUR, index=1), figures=FireFigures({18: 1}))
+        advance(schedules, plan)
+
+        assert not schedules.change(a_stored_schedule(version=2), a_state(version=2), seen=seen)
+        state = schedules.state(KEY)
+        assert state is not None
+        assert state.figures == plan.figures
 
     def test_an_advance_to_the_end_leaves_nothing_to_come_due_for(self, schedules: ScheduleStore):
         _, state = created(
@@ -893,8 +948,16 @@ def a_plan(
     skips: dict[SkipReason, int] | None = None,
     last_skip: tuple[SkipReason, datetime] | None = None,
     misfire_count: int = 0,
+    figures: FireFigures = NO_FIGURES,
 ) -> DueFires:
-    return DueFires(kept=kept or [], link=link, skips=skips or {}, last_skip=last_skip, misfire_count=misfire_count)
+    return DueFires(
+        kept=kept or [],
+        link=link,
+        skips=skips or {},
+        last_skip=last_skip,
+        misfire_count=misfire_count,
+        figures=figures,
+    )
 
 
 def advance(

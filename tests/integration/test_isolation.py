@@ -92,6 +92,7 @@ CALLS: dict[tuple[str, str], list[Call]] = {
     ("GET", "/v1/schedules/{}"): [
         Call("/v1/schedules/nightly", query=_MINE),
         Call("/v1/schedules/nightly:preview", query=_MINE),
+        Call("/v1/schedules/nightly:stats", query=_MINE),
     ],
     ("POST", "/v1/schedules/{}"): [
         Call("/v1/schedules/nightly:pause", query=_MINE),

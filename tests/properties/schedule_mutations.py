@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from functions.api.schedules import backfill, manager
-from functions.domain.instants import SECOND
+from functions.domain.instants import EPOCH, SECOND
 from functions.domain.schedules import changes as changing
 from functions.domain.schedules import due_fires
 from functions.domain.schedules.due_fires import DueFires
+from functions.domain.schedules.fire_figures import FireFigures
 from functions.domain.schedules.state import ScheduleState
 from functions.ports.schedules import Behind, StatePage
 from functions.scanner.schedule_alarms import ScheduleAlarms
@@ -38,6 +39,7 @@ class _RecordsBeforeItPlaces(Materialiser):
     def _record_first(self, chain: Chain) -> bool:
         stored, link, now = chain.stored, chain.link, self.clock.now()
         decided = due_fires.decide(stored.schedule, link, now=now, guard=self.wheel.guard)
+        decided.figures = due_fires.figures_of(stored.schedule, decided.kept, since=stored.changed_at)
         following = decided.link and due_fires.alarm_at(stored.schedule, decided.link, now=now, guard=self.wheel.guard)
         answer = self.schedules.advance(
             stored.key, decided, version=stored.version, before=link, alarm_at=following, history=10
@@ -58,6 +60,14 @@ class _DropsWhatItLoses(_RecordsBeforeItPlaces):
 
 def drops_what_it_loses(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     return {Materialiser: _DropsWhatItLoses}
+
+
+def counts_what_lies_between_two_versions(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    def counted(schedule: Any, kept: Any, **_: Any) -> FireFigures:
+        return due_fires.figures_of(schedule, kept, since=EPOCH)
+
+    monkeypatch.setattr(materialising, "figures_of", counted)
+    return {}
 
 
 class _RecordsItsAlarmFirst(Materialiser):

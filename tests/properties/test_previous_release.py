@@ -69,7 +69,7 @@ NEWS = {
         "keeps",
     },
     "ledger row": {"spent", "counted_from", "asked", "tried", "waits_for"},
-    "schedule_state row": {"asides", "aside_at", "share", "kept_runs", "asked_runs"},
+    "schedule_state row": {"aside_at", "asides", "asked_runs", "figures", "kept_runs", "share"},
     "conditions": {"marked_since", "unseen_since"},
     "cursors": {"unhandled"},
     "definition": {

@@ -34,6 +34,7 @@ TestSchedules.settings = SCHEDULES_SETTINGS
         (mutations.places_one_fire_and_no_alarm_for_one_that_is_near, "nobody continues"),
         (mutations.keeps_the_version_of_what_changes, "extra: |lost: "),
         (mutations.runs_what_is_stale, "a stale fire ran"),
+        (mutations.counts_what_lies_between_two_versions, "counted .* gaps of"),
         (mutations.admits_whatever_comes, "ran after it was"),
         (mutations.takes_each_run_for_ended, "follows the end of nothing"),
         (mutations.takes_whatever_is_late_for_missed, "was dropped at"),

@@ -12,13 +12,14 @@ from functions.domain.jobs.job import Delivery
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.occurrence import identity_of
 from functions.domain.lifecycle import TERMINAL, State
-from functions.domain.schedules.due_fires import ALARM_MARGIN, MOST_MISSED
+from functions.domain.schedules.due_fires import ALARM_MARGIN, MOST_MISSED, first_link
+from functions.domain.schedules.fire_figures import FireFigures, bucket_of
 from functions.domain.schedules.rules import CronRule, Every
-from functions.domain.schedules.schedule import Misfire, Schedule
+from functions.domain.schedules.schedule import Misfire, Schedule, WindowMode
 from functions.domain.schedules.state import Link, SkipReason, Status
 from functions.ports.ready_queue import Rejected
 from functions.services.schedules.materialiser import Carried, Chain
-from testkit.builders import NOON, a_link, a_schedule, a_template, an_occurrence_timer, every
+from testkit.builders import NOON, a_link, a_schedule, a_template, a_window, an_occurrence_timer, every
 from testkit.observed import CrashError, DeathError, Watched
 from testkit.scheduler import World
 from tests.unit.test_occurrences import heard_of
@@ -264,6 +265,70 @@ class TestRepeats:
 
         assert world.materialiser.materialise([replace(chain, link=a_link(NOON + 3 * MINUTE, index=3))]) == [REFUSED]
         assert world.state(MINUTELY) == before
+
+
+class TestFigures:
+    @pytest.mark.parametrize("when", ["before", "after"])
+    @pytest.mark.parametrize("call", CALLS)
+    @pytest.mark.parametrize("number", [1, 2, 3])
+    @pytest.mark.parametrize("interval", [timedelta(seconds=20), MINUTE, 7 * MINUTE])
+    def test_whenever_a_scanner_dies_each_gap_is_counted_once(
+        self, world: World, call: str, when: str, number: int, interval: timedelta
+    ):
+        schedule = a_schedule(rule=Every(interval=interval), start=NOON + 5 * MINUTE)
+        begun(world, schedule, link=a_link(NOON + 5 * MINUTE))
+        assert revive(world, schedule)
+        dies(world, call, when=when, number=number)
+
+        assert live(world, 30 * MINUTE) == 1
+
+        state = world.state(schedule)
+        assert state.fire_count > 2
+        assert state.figures == FireFigures({bucket_of(interval): state.fire_count - 1})
+
+    def test_two_scanners_that_carry_on_the_same_chain_count_its_gaps_once(self, world: World):
+        chain = begun(world, MINUTELY, link=a_link(NOON + MINUTE))
+
+        assert world.materialiser.materialise([chain, chain]) == [ON, ON]
+        assert world.materialiser.materialise([chain]) == [ON]
+
+        state = world.state(MINUTELY)
+        assert (state.fire_count, state.figures) == (2, FireFigures({bucket_of(MINUTE): 1}))
+
+    def test_gaps_of_a_step_that_died_before_it_recorded_are_counted_with_those_of_the_next(self, world: World):
+        chain = begun(world, MINUTELY, link=a_link(NOON + MINUTE))
+        later = a_link(NOON + 3 * MINUTE, index=2, previous_at=NOON + 2 * MINUTE)
+        world.clock.tick(2 * MINUTE)
+
+        assert world.materialiser.materialise([replace(chain, link=later)]) == [ON]
+
+        state = world.state(MINUTELY)
+        assert (state.fire_count, state.figures) == (4, FireFigures({bucket_of(MINUTE): 3}))
+
+    def test_missed_fires_that_do_not_run_make_the_gap_between_those_that_do_longer(self, world: World):
+        schedule = replace(MINUTELY, misfire=Misfire.SKIP)
+        begun(world, schedule, link=a_link(NOON + MINUTE))
+        assert revive(world, schedule)
+        world.clock.tick(30 * MINUTE)
+
+        assert revive(world, schedule)
+
+        figures = world.state(schedule).figures
+        assert figures == FireFigures({bucket_of(MINUTE): 4, bucket_of(27 * MINUTE): 1})
+
+    def test_fires_that_waited_for_an_opening_are_counted(self, world: World):
+        windows = (a_window("12:00", "12:02"),)
+        schedule = a_schedule(rule=every(minutes=20), windows=windows, window_mode=WindowMode.DEFER, jitter=SECOND)
+        begun(world, schedule, link=first_link(schedule, after=NOON - SECOND))
+
+        assert revive(world, schedule)
+
+        # The one of 12:00, and one for those that have waited since yesterday.
+        state = world.state(schedule)
+        assert state.fire_count == 2
+        assert state.figures is not None
+        assert state.figures.waits == 1
+        assert state.figures.waited > 20 * MINUTE
 
 
 class TestRefusals:

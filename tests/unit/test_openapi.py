@@ -144,6 +144,7 @@ def test_an_interval_may_be_described_by_a_plain_duration():
         ("/v1/schedules/{id}", "get", TenantQuery),
         ("/v1/schedules/{id}", "delete", TenantQuery),
         ("/v1/schedules/{id}:preview", "get", PreviewQuery),
+        ("/v1/schedules/{id}:stats", "get", TenantQuery),
         ("/v1/schedules/{id}:pause", "post", TenantQuery),
         ("/v1/schedules/{id}:resume", "post", TenantQuery),
         ("/v1/schedules/{id}:trigger", "post", TenantQuery),

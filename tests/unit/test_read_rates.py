@@ -167,6 +167,7 @@ def test_a_rate_that_is_raised_counts_for_those_who_had_used_theirs_up(rates: Ra
         ("GET", "/v1/jobs/{id}/explain", {}, 5),
         ("GET", "/v1/schedules/{id}", {}, 1),
         ("GET", "/v1/schedules/{id}:preview", {}, 10),
+        ("GET", "/v1/schedules/{id}:stats", {}, 10),
         ("POST", "/v1/schedules:fires", {}, 20),
         ("GET", "/v1/dead-letters", {}, 20),
         ("POST", "/v1/jobs", {"body": {"dry_run": True}}, 0),

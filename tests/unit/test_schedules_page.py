@@ -3,8 +3,9 @@
 import json
 import re
 import shlex
+from collections import Counter
 from datetime import UTC, datetime, timedelta
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,19 @@ from functions.api.http.requests import Rules
 from functions.api.schedules.bodies import RULES as RULE_NAMES
 from functions.api.schedules.bodies import read_schedule
 from functions.api.schedules.requests import BackfillBody
+from functions.api.schedules.stats import nearest_rank
 from functions.domain.jobs.occurrence import check_references
+from functions.domain.schedules.fire_figures import LAST_BUCKET, bounds_of, middle_of
 from functions.domain.schedules.firing import MOST_GATHERED, fires
+from functions.domain.schedules.rules import Poisson
 from functions.domain.schedules.state import SkipReason
 from functions.domain.schedules.step_budget import STEPS_OF_A_FIRE, STEPS_OF_A_REQUEST, STEPS_OF_A_WALK
 from functions.domain.schedules.zones import zone_of
-from testkit.builders import NOON
+from testkit.builders import NOON, a_schedule, every
 from tests.api_server import Answer, ApiServer, Request
 from tests.command_line import run
 from tests.pages import blocks, commands, read_page, values, words_of
+from tests.unit.test_client_schedule_stats import PROBES
 from tests.unit.test_client_schedules import schedule_json
 
 PAGE = read_page("schedules.md")
@@ -124,7 +129,7 @@ def test_the_python_examples_run(monkeypatch: pytest.MonkeyPatch):
         for example in blocks(PAGE, "python"):
             exec(compile(example, "docs/schedules.md", "exec"), names)
 
-    assert [request.method for request in server.requests] == ["PUT", "PATCH", "GET", "GET", "PATCH"]
+    assert [request.method for request in server.requests] == ["PUT", "PATCH", "GET", "GET", "PATCH", "GET"]
 
 
 def answer_anything(request: Request) -> Answer:
@@ -137,7 +142,12 @@ def answer_anything(request: Request) -> Answer:
     path, _, query = request.path.partition("?")
     if path in answers:
         return Answer(200, answers[path])
-    verbs = {"preview": {"fires": []}, "trigger": {"job": "j1~x"}, "backfill": {"backfill": "x", "count": 0}}
+    verbs = {
+        "preview": {"fires": []},
+        "stats": PROBES,
+        "trigger": {"job": "j1~x"},
+        "backfill": {"backfill": "x", "count": 0},
+    }
     if "dry_run" in query:
         return Answer(200, {"before": [], "after": []})
     return Answer(200, verbs.get(path.rpartition(":")[2], schedule_json()))
@@ -148,3 +158,49 @@ def test_the_page_counts_steps_as_they_are_counted():
     assert f"{STEPS_OF_A_WALK:,} steps do not show" in words_of(PAGE)
     assert f"share {STEPS_OF_A_REQUEST:,} steps" in PAGE
     assert f"counts {MOST_GATHERED} of the others at most" in PAGE
+
+
+def in_words(duration: timedelta) -> str:
+    """Such as `2 h 37 min`, rounded; seconds below a minute."""
+    if duration < timedelta(minutes=1):
+        return f"{round(duration.total_seconds())} s"
+    hours, minutes = divmod(round(duration / timedelta(minutes=1)), 60)
+    return " ".join(f"{number} {unit}" for number, unit in ((hours, "h"), (minutes, "min")) if number)
+
+
+def test_the_page_compares_independent_events_with_other_rules_as_they_fire():
+    start, days = datetime(2030, 1, 1, tzinfo=UTC), 30
+    rules: list[dict[str, Any]] = [
+        {"rule": every(hours=1)},
+        {"rule": every(hours=1), "jitter": timedelta(minutes=30)},
+        {"rule": Poisson(24)},
+    ]
+    rows: dict[str, list[str]] = {}
+    for rule in rules:
+        upcoming = fires(a_schedule(schedule_id="probes", **rule), after=start - timedelta(milliseconds=1))
+        at = [fire.at for fire in takewhile(lambda fire: fire.at < start + timedelta(days=days), upcoming)]
+        gaps = sorted(later - earlier for earlier, later in pairwise(at))
+        by_hour = Counter((each - start) // timedelta(hours=1) for each in at)
+        by_day = Counter((each - start) // timedelta(days=1) for each in at)
+        column = {
+            "fires in 30 days": f"{len(at)}",
+            "fires a day, least and most": f"{min(by_day.values())}, {max(by_day.values())}",
+            "gap, p50": in_words(nearest_rank(gaps, 50) or timedelta(0)),
+            "gap, p95": in_words(nearest_rank(gaps, 95) or timedelta(0)),
+            "shortest gap": in_words(gaps[0]),
+            "longest gap": in_words(gaps[-1]),
+            "hours of the clock without a fire, of 720": f"{days * 24 - len(by_hour)}",
+            "most fires in an hour of the clock": f"{max(by_hour.values())}",
+        }
+        for name, value in column.items():
+            rows.setdefault(name, []).append(value)
+
+    for name, values_of_rules in rows.items():
+        assert f"| {name} | {' | '.join(values_of_rules)} |" in PAGE
+
+
+def test_the_page_says_how_far_the_middle_of_a_bucket_is_off():
+    bounds = [bounds_of(bucket) for bucket in range(7, LAST_BUCKET)]
+
+    assert f"in {LAST_BUCKET + 1} buckets" in PAGE
+    assert all(middle_of(bucket) / low < 1.2 for bucket, (low, _) in enumerate(bounds, start=7))

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
+from rich.markup import escape
 
 from tickwheel.client.fires import Backfill, Difference, Fire
 from tickwheel.client.instants import format_instant
+from tickwheel.client.schedule_stats import ScheduleStats
 from tickwheel.client.schedules import NewSchedule, Overlap, Schedule
 from tickwheel.commands.api import Api, fields_of
 from tickwheel.commands.definition import DefinitionOptions, patch_of
@@ -19,8 +21,10 @@ from tickwheel.commands.lines import Account, Words, failed_json, send_file
 from tickwheel.commands.options import instant
 from tickwheel.commands.registry import commands
 from tickwheel.commands.schedules_file import exported, has_pointer, open_output, put_lines
-from tickwheel.commands.terminal import progress_bar, usage
+from tickwheel.commands.terminal import error_console, progress_bar, usage
 from tickwheel.errors import InvalidSchedule, TickwheelError
+from tickwheel.screens.gaps_picture import draw_gaps
+from tickwheel.screens.schedule_stats import gaps_table, headline, stats_table
 from tickwheel.screens.schedules import (
     difference_table,
     fires_table,
@@ -232,6 +236,35 @@ def preview(
     """Preview the next fires, and what shifts them."""
     fires = api.client.schedules.preview(schedule_id, tenant=tenant, count=count, after=after)
     api.print({"fires": [_fire_json(fire) for fire in fires]}, fires_table(fires))
+
+
+@group.add()
+def stats(
+    schedule_id: IdArgument,
+    tenant: TenantOption,
+    *,
+    picture: Annotated[
+        Path | None, typer.Option(help="Write a picture to this file, such as gaps.svg. Requires the extra `picture`.")
+    ] = None,
+    api: Api,
+) -> None:
+    """Show the figures of a schedule: its gaps beside those that its definition expects, waits, outcomes and lag."""
+    found = api.client.schedules.stats(schedule_id, tenant=tenant)
+    if picture is not None:
+        _draw(picture, found)
+    tables = (headline(found), gaps_table(found)) if found.histogram else ()
+    api.print(found.body, stats_table(found), *tables)
+    if picture is not None and not api.as_json:
+        error_console().print(f"wrote the picture to {escape(str(picture))}", soft_wrap=True)
+
+
+def _draw(file: Path, found: ScheduleStats) -> None:
+    if not found.histogram:
+        raise TickwheelError("there is nothing to draw: the schedule has no gaps yet, and none are expected")
+    try:
+        draw_gaps(file, found)
+    except OSError as error:
+        raise TickwheelError(f"{file} cannot be written: {error}") from None
 
 
 @group.add()

@@ -9,8 +9,9 @@ from typing import TypeVar
 
 from functions.adapters.dynamodb.table import Item, instant_of
 from functions.domain.errors import Undecodable
-from functions.domain.instants import from_ms, to_ms
+from functions.domain.instants import MILLISECOND, from_ms, to_ms
 from functions.domain.schedules.asked_runs import read_asked
+from functions.domain.schedules.fire_figures import LAST_BUCKET, FireFigures
 from functions.domain.schedules.kept_runs import read_kept
 from functions.domain.schedules.load import Load, Share
 from functions.domain.schedules.record import decode_schedule
@@ -20,6 +21,9 @@ from functions.ports.schedules import StoredSchedule
 Read = TypeVar("Read")
 
 SKIP = "x_"
+GAP = "G"
+WAITS = "wn"
+WAITED = "wt"
 _AWAITED = "~"
 _FIRST_WAY = 1
 """How shares were counted that do not say it."""
@@ -109,9 +113,17 @@ def read_state(item: Item) -> ScheduleState:
             share=_read_share(item.get("e", "")),
             kept_runs=read_kept(item.get("j", "")),
             asked_runs=read_asked(item.get("t", "")),
+            figures=_read_figures(item),
         )
     except (KeyError, ValueError, TypeError) as error:
         raise Undecodable(f"not the state of a schedule: {error!r}") from error
+
+
+def _read_figures(item: Item) -> FireFigures | None:
+    counts = {bucket: item.get(f"{GAP}{bucket}", 0) for bucket in range(LAST_BUCKET + 1)}
+    gaps = {bucket: count for bucket, count in counts.items() if count}
+    figures = FireFigures(gaps, item.get(WAITS, 0), item.get(WAITED, 0) * MILLISECOND)
+    return figures or None
 
 
 def _read_link(item: Item, fire_count: int) -> Link | None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from functions.adapters.dynamodb.schedule_rows import SKIP, write_position, write_share
-from functions.domain.instants import to_ms, to_seconds
+from functions.adapters.dynamodb.schedule_rows import GAP, SKIP, WAITED, WAITS, write_position, write_share
+from functions.domain.instants import MILLISECOND, to_ms, to_seconds
+from functions.domain.schedules.fire_figures import FireFigures
 from functions.domain.schedules.state import Link, ScheduleState, SkipReason, Status
 
 DELETED_LIFE = timedelta(days=30)
@@ -40,6 +41,18 @@ class Update:
         """Takes attributes away."""
         for name in names:
             self._note("REMOVE", name, "")
+
+    def add_figures(self, figures: FireFigures) -> None:
+        """Counts some fires more."""
+        for bucket, count in figures.gaps.items():
+            self.add(f"{GAP}{bucket}", count)
+        if figures.waits:
+            self.add(WAITS, figures.waits)
+            self.add(WAITED, figures.waited // MILLISECOND)
+
+    def remove_figures(self, figures: FireFigures) -> None:
+        """Begins to count anew."""
+        self.remove(*(f"{GAP}{bucket}" for bucket in figures.gaps), *((WAITS, WAITED) if figures.waits else ()))
 
     def set_or_remove(self, name: str, value: Any) -> None:
         """Takes it away where there is no value."""
@@ -103,6 +116,9 @@ def new_version(state: ScheduleState, seen: ScheduleState | None, *, history: in
     update.set_or_remove("a", state.asides or None)
     update.set_or_remove("aa", state.aside_at)
     update.set_or_remove("e", write_share(state.share))
+    if seen is not None and seen.figures is not None:
+        # Nobody has counted since: each count moves the link, which this write holds for.
+        update.remove_figures(seen.figures)
     if seen is not None and seen.status is Status.DELETED:
         # It begins anew. Of any other schedule, workers and scanners write these meanwhile.
         update.remove("h", "hs", "w", "ws", "o", "z", "j", "t", *(SKIP + reason for reason in SkipReason))

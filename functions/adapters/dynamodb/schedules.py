@@ -49,7 +49,7 @@ class DynamoDBScheduleStore:
     b: the fire before it, g: merged count, i: fires placed, r: when the alarm comes due, l: last fires, h, hs: holder and since,
     y: version when created, w, ws: the one that waits and since, f: failures, o: misfires, x_…: skips by reason, z: the last,
     a, aa: how often it was set aside lately, and when last, e: its share, j: runs that are kept, t: runs that were asked for,
-    x: ttl}; instants
+    G0 to G40: gaps of this version by bucket, wn, wt: its fires that waited for an opening, and how long (ms), x: ttl}; instants
     in ms, the ttl in s. l is a ring: a fire's index says which place it takes.
 
     tries_of_sums: how often a change is tried that collides with others of its tenant in their sum.
@@ -163,6 +163,7 @@ class DynamoDBScheduleStore:
             update.set("z", write_skip(*decided.last_skip))
         if decided.misfire_count:
             update.add("o", decided.misfire_count)
+        update.add_figures(decided.figures)
         update.names |= {"#v": "v", "#s": "s", "#p": "p"}
         update.values |= {"version": version, "active": Status.ACTIVE, "before": write_position(before)}
         answer = self._update(key, update, condition="#v = :version AND #s = :active AND #p = :before")

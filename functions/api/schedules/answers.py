@@ -204,7 +204,7 @@ def schedule_body(found: standing.Standing, *, now: datetime, stored_payload: st
     """
     stored, state = found.stored, found.state
     schedule = stored.schedule
-    runs = [_run_body(run, schedule, now=now) for run in found.runs]
+    runs = [run_body(run, schedule, now=now) for run in found.runs]
     of_fires = [run for run in runs if run["origin"] == Origin.SCHEDULED]
     fired = [fire_at for fire_at in state.recent if fire_at <= now]
     standing_body: Standing = {
@@ -324,7 +324,8 @@ def _kept_body(run: KeptRun) -> Run:
     return body
 
 
-def _run_body(run: standing.Run, schedule: rules.Schedule, *, now: datetime) -> Run:
+def run_body(run: standing.Run, schedule: rules.Schedule, *, now: datetime) -> Run:
+    """A run of a schedule, as far as something is known of it."""
     row = run.row
     body: Run = {
         "origin": run.origin.value,

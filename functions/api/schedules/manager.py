@@ -14,6 +14,7 @@ from functions.api.schedules.asked_fires import AskedFires
 from functions.api.schedules.audit import changed, described
 from functions.api.schedules.backfill import Backfill, Bookmark, extra_job, parse_bookmark, range_of
 from functions.api.schedules.requests import BackfillBody
+from functions.api.schedules.stats import Stats, stats_of
 from functions.domain.audit import ActionName
 from functions.domain.errors import NotPlaced
 from functions.domain.far_ring.timer_record import INLINE_LIMIT, written_size
@@ -207,6 +208,11 @@ class ScheduleManager:
         newest_first = [run for _, run in sorted(runs, key=lambda each: each[0], reverse=True)]
         kept = trimmed(state.kept_runs, keeps=schedule.keeps)
         return replace(self._standing(stored, state), runs=newest_first, kept_runs=kept)
+
+    def stats(self, tenant: str, schedule_id: str) -> Stats:
+        """The figures of a schedule, with those that its definition expects. Raises ScheduleNotFound."""
+        found = self.get(tenant, schedule_id)
+        return stats_of(found, now=self.clock.now(), budget=Budget(STEPS_OF_A_REQUEST))
 
     def page(self, tenant: str, *, after: str, limit: int) -> tuple[list[standing.Standing], str | None]:
         """A tenant's schedules in the order of their ids, without runs; where the next page begins."""

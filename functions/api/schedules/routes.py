@@ -15,7 +15,7 @@ from functions.api.http.answers import answer
 from functions.api.http.reading import Request
 from functions.api.http.requests import Rules
 from functions.api.http.route import KEY, MERGE_PATCH, Routes
-from functions.api.schedules import answers, requests
+from functions.api.schedules import answers, requests, stats_answers
 from functions.api.schedules.bodies import ScheduleBody, read_schedule
 from functions.api.schedules.conditions import ETAG, IF_MATCH, IF_NONE_MATCH, condition_of, tag_of
 from functions.api.schedules.fire_counts import FireCountsBody, count_given, count_stored, start_of
@@ -195,6 +195,21 @@ def preview_schedule(services: ScheduleServices, request: Request, schedule_id: 
     schedule_id = check_schedule_id(schedule_id)
     found = services.manager.preview(query.tenant, schedule_id, count=query.count, begins=query.after)
     return answer(HTTPStatus.OK, answers.fires_body(found))
+
+
+@routes.route(
+    "GET /v1/schedules/{id}:stats",
+    access=QUERY,
+    query=requests.TenantQuery,
+    refuses=(errors.InvalidSchedule, errors.ScheduleNotFound),
+    answers={200: "ScheduleStats"},
+    reads=_A_PREVIEW,
+)
+def schedule_stats(services: ScheduleServices, request: Request, schedule_id: str) -> Response[str]:
+    """Get the figures of a schedule: its gaps beside those that its definition expects, waits, outcomes and lag."""
+    query = request.query_as(requests.TenantQuery)
+    found = services.manager.stats(query.tenant, check_schedule_id(schedule_id))
+    return answer(HTTPStatus.OK, stats_answers.stats_body(found))
 
 
 @routes.route(

@@ -5,6 +5,7 @@ Pure: the same schedule, link and time give the same due fires, so that a step t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import chain, islice
@@ -13,8 +14,10 @@ from functions.domain.errors import TooCostly
 from functions.domain.instants import MILLISECOND, MINUTE, SECOND
 from functions.domain.jobs.job import Job
 from functions.domain.jobs.occurrence import Occurrence, identity_of
+from functions.domain.schedules.fire_figures import NO_FIGURES, FireFigures, counted
 from functions.domain.schedules.firing import fires, next_fire
 from functions.domain.schedules.schedule import Fire, Misfire, Schedule
+from functions.domain.schedules.shifts import waited_for_opening
 from functions.domain.schedules.state import Link, SkipReason
 from functions.domain.schedules.step_budget import STEPS_OF_A_TICK, Budget
 from functions.domain.wheel import Wheel
@@ -41,6 +44,7 @@ class DueFires:
 
     kept: the links of the fires to place. due_at: of those that were missed, by their fire times. skips: how many were
     dropped, by reason, as far as they were looked at; last_skip: the latest of them. misfire_count: how many were missed.
+    figures: of those that are kept, which whoever knows their version fills in.
     """
 
     kept: list[Link] = field(default_factory=list)
@@ -49,6 +53,7 @@ class DueFires:
     skips: dict[SkipReason, int] = field(default_factory=dict)
     last_skip: tuple[SkipReason, datetime] | None = None
     misfire_count: int = 0
+    figures: FireFigures = NO_FIGURES
 
     def extend(self, further: DueFires) -> None:
         """Go on with what was decided from this one's link."""
@@ -59,6 +64,7 @@ class DueFires:
             self.skips[reason] = self.skips.get(reason, 0) + count
         self.last_skip = further.last_skip or self.last_skip
         self.misfire_count += further.misfire_count
+        self.figures += further.figures
 
     def skip(self, reason: SkipReason, fire_at: datetime, count: int = 1) -> None:
         """Note that fires do not run."""
@@ -127,6 +133,12 @@ def alarm_at(schedule: Schedule, link: Link, *, now: datetime, guard: timedelta)
         fire = next_fire(schedule, after=link.at, budget=Budget(STEPS_OF_A_TICK))
         due_at = fire.at if fire else link.at
     return due_at if due_at - now >= guard else now + guard + ALARM_MARGIN
+
+
+def figures_of(schedule: Schedule, kept: Sequence[Link], *, since: datetime) -> FireFigures:
+    """The figures of the fires of these links. since: when the version began that decided them."""
+    waits = (waited_for_opening(schedule, nominal_at=link.nominal_at, at=link.at) for link in kept)
+    return counted(((link.at, link.previous_at) for link in kept), waits, since=since)
 
 
 def occurrence_job(

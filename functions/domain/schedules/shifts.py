@@ -224,6 +224,8 @@ class Course:
 
 def waited_for_opening(schedule: Schedule, *, nominal_at: datetime, at: datetime) -> timedelta:
     """How long a fire waits because its rule's time was outside the windows, or excluded; none when it was not."""
+    if not schedule.windows and schedule.calendar is None:
+        return _ZERO
     hours = course_of(schedule).hours
     if hours is None or hours.end_of(nominal_at, limit=nominal_at + MILLISECOND) is not None:
         return _ZERO

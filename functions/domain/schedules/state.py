@@ -9,6 +9,7 @@ from enum import StrEnum
 from functions.domain.instants import to_seconds
 from functions.domain.jobs.occurrence import UNBOUND, Occurrence
 from functions.domain.schedules.asked_runs import AskedRun
+from functions.domain.schedules.fire_figures import FireFigures
 from functions.domain.schedules.kept_runs import KeptRun
 from functions.domain.schedules.load import COUNTED_BY, Share
 
@@ -92,6 +93,7 @@ class ScheduleState:
     share: what of it stands in the sum of its tenant's schedules; None where nothing does.
     kept_runs: the last that succeeded and failed, of a schedule that keeps them, the oldest first.
     asked_runs: the last that were triggered or backfilled, as they began.
+    figures: of the fires that this version has placed, None while there are none.
     """
 
     version: int
@@ -117,6 +119,7 @@ class ScheduleState:
     share: Share | None = None
     kept_runs: tuple[KeptRun, ...] = ()
     asked_runs: tuple[AskedRun, ...] = ()
+    figures: FireFigures | None = None
 
     @property
     def goes_on(self) -> bool:
@@ -179,4 +182,5 @@ def changed(
         failures=frozenset(),
         asides=0,
         aside_at=None,
+        figures=None,
     )

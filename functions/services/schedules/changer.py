@@ -62,7 +62,8 @@ class ScheduleChanger:
                 version=change.state.version,
                 status=change.state.status,
                 created_at=stored.created_at if stored else now,
-                changed_at=now,
+                # As the state says it: where a clock is behind, a version begins no earlier than the one before it.
+                changed_at=change.state.changed_at,
                 requests=remembered(stored.requests if stored else (), change.request),
             )
             if self.schedules.change(written, change.state, seen=state, limits=change.limits):

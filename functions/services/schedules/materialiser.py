@@ -23,7 +23,15 @@ from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Job, Timer
 from functions.domain.jobs.job_id import job_id_of, parse_job_id
 from functions.domain.jobs.occurrence import identity_of
-from functions.domain.schedules.due_fires import DueFires, alarm_at, decide, link_after_run, occurrence_job, shard_of
+from functions.domain.schedules.due_fires import (
+    DueFires,
+    alarm_at,
+    decide,
+    figures_of,
+    link_after_run,
+    occurrence_job,
+    shard_of,
+)
 from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.shifts import waited_for_opening
 from functions.domain.schedules.slots import given_up_at, is_abandoned
@@ -202,6 +210,7 @@ class Materialiser:
         if link is None:
             return ()
         further = decide(schedule, link, now=now, guard=self.wheel.guard)
+        further.figures = figures_of(schedule, further.kept, since=step.chain.stored.changed_at)
         step.decided.extend(further)
         return further.kept
 

@@ -17,6 +17,7 @@ from tickwheel.client.calls.call import Call, listed
 from tickwheel.client.fields import encode, said, without_none
 from tickwheel.client.fires import Backfill, Difference, Fire, FireCount
 from tickwheel.client.instants import format_instant
+from tickwheel.client.schedule_stats import ScheduleStats
 from tickwheel.client.schedules import NewSchedule, NotStored, Overlap, Put, Schedule, Stored
 from tickwheel.errors import ApiProblem, FieldProblem, InvalidSchedule, Unreachable
 
@@ -103,6 +104,13 @@ class Schedules:
     def get(self, schedule_id: str, *, tenant: str) -> Schedule:
         """Gets a schedule with its last runs. Raises ApiProblem (404) if the tenant has none with this id."""
         return read_answer(Schedule.from_json, self._ask("GET", schedule_id, tenant))
+
+    def stats(self, schedule_id: str, *, tenant: str) -> ScheduleStats:
+        """Gets the figures of a schedule: its gaps beside those that its definition expects, waits, outcomes and lag.
+
+        Raises ApiProblem (404) if the tenant has none with this id.
+        """
+        return read_answer(ScheduleStats.from_json, self._ask("GET", schedule_id, tenant, verb="stats"))
 
     def list(self, *, tenant: str, page_size: int = 100) -> Iterator[Schedule]:
         """Lists the schedules of a tenant in the order of their ids, without runs; one request per page."""
