@@ -47,6 +47,6 @@ class Operations(Construct):
         """All that there is of a tenant is found and deleted, and its row says so."""
         self.function.grant_tables("timers ledger schedules schedule_state tenants dead_letters", "BatchWriteItem")
         self.function.grant_tables("schedules dead_letters", "Query")
-        self.function.grant_tables("ledger schedule_state", "Scan")
+        self.function.grant_tables("ledger schedule_state tenants", "Scan")
         self.function.grant_tables("schedule_state", "GetItem", "DeleteItem")
         self.function.grant_tables("tenants", "PutItem")

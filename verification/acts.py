@@ -30,7 +30,9 @@ class Act(StrEnum):
     """Everybody is paused, and resumed."""
     FLOWS = "flows"
     """Jobs name a flow of their tenant, which bounds their rate or how many of them run at once."""
+    ORDERS = "orders"
+    """Jobs name a flow of their tenant, in which they run one after the other."""
 
 
-HINDERING = frozenset({Act.FLOWS, Act.RATES, Act.PERMITS, Act.TENANT_PAUSES, Act.STAGE_PAUSES})
+HINDERING = frozenset({Act.FLOWS, Act.ORDERS, Act.RATES, Act.PERMITS, Act.TENANT_PAUSES, Act.STAGE_PAUSES})
 """What keeps fires waiting, however long they have been due."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
 from itertools import pairwise
@@ -46,6 +46,8 @@ class Invariant(StrEnum):
     """Every fire that a schedule owes comes to an end, and none that it does not owe runs."""
     FLOWS_KEPT = "flows_kept"
     """No more calls begin in any time than the rate of their flow and its burst, and no more run at once than its bound."""
+    ORDER_KEPT = "order_kept"
+    """Jobs of an ordered flow run one at a time through all of their attempts, and by their due times as far as they are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,17 @@ class _Asked:
     hastened_at: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A job of an ordered flow, from its first call to its end."""
+
+    key: str
+    due_at: datetime
+    begun_at: datetime
+    ended_at: datetime
+    is_first: bool
+
+
 class _Judge:
     def __init__(self, history: History) -> None:
         self._history = history
@@ -109,6 +122,8 @@ class _Judge:
             self._check_cancel(cancel)
         for flow in sorted({(job.tenant, job.flow.key) for job in self._history.jobs if job.flow is not None}):
             self._check_flow(*flow)
+        for flow in sorted({(job.tenant, job.flow.key) for job in self._history.jobs if job.flow and job.is_ordered}):
+            self._check_order(*flow)
         return self._judgement
 
     def _expect(self, invariant: Invariant, key: str, is_true: bool, text: str) -> None:
@@ -262,6 +277,51 @@ class _Judge:
                         Invariant.FLOWS_KEPT, key, count <= most, f"{count} calls within {span}, of {most:.1f}"
                     )
 
+    def _check_order(self, tenant: str, flow_key: str) -> None:
+        jobs = [
+            job
+            for job in self._history.jobs
+            if job.flow is not None and job.is_ordered and (job.tenant, job.flow.key) == (tenant, flow_key)
+        ]
+        runs = sorted((run for job in jobs for run in self._runs(job)), key=lambda run: (run.begun_at, run.ended_at))
+        for number, run in enumerate(runs):
+            beside = [each for each in runs[:number] if each.ended_at > run.begun_at]
+            text = f"its turn began at {run.begun_at}, while that of {', '.join(each.key for each in beside)} went on"
+            self._expect(Invariant.ORDER_KEPT, run.key, not beside, text)
+            # A worker that stalls may have had its turn long before its first call.
+            if run.is_first and run.key not in self._history.disturbed:
+                begun = {each.key for each in beside}
+                passed = [job for job in jobs if job.key not in begun and self._should_precede(job, run)]
+                text = f"due at {run.due_at}, began at {run.begun_at}, before {', '.join(job.key for job in passed)}"
+                self._expect(Invariant.ORDER_KEPT, run.key, not passed, text)
+
+    def _should_precede(self, job: Job, run: _Run) -> bool:
+        """Whether a job was to run before: it was known and due by then, not for so long that it passed for lost, and had not ended."""
+        if job.known_at is None or job.due_at >= run.due_at:
+            return False
+        could_start_at, row = max(job.due_at, job.known_at), self._history.rows.get(job.key)
+        ended_at = self._ends(row)[0] if row is not None else _FOREVER
+        is_waiting = could_start_at + self._history.slack <= run.begun_at < could_start_at + _PASSES_FOR_LOST
+        return is_waiting and ended_at > run.begun_at
+
+    def _runs(self, job: Job) -> list[_Run]:
+        """From its first call to its end, and from the first of each replay to the end of that."""
+        row = self._history.rows.get(job.key)
+        ends = self._ends(row) if row is not None else [_FOREVER]
+        begins = [_LONG_AGO, *(until for _, until in (row.over if row is not None else ()))]
+        runs: list[_Run] = []
+        for number, (since, ended_at) in enumerate(zip(begins, ends, strict=True)):
+            calls = [
+                call.called_at for call in self._calls[job.key] if call.is_taken and since <= call.called_at <= ended_at
+            ]
+            # The calls of a worker that was held up may fall into a later run.
+            if calls and (number == 0 or job.key not in self._history.disturbed):
+                runs.append(_Run(job.key, job.due_at, min(calls), ended_at, is_first=number == 0))
+        return runs
+
+    def _ends(self, row: Row) -> list[datetime]:
+        return [*(since for since, _ in row.over), row.settled_at or _FOREVER]
+
     def _asked(self, key: str) -> _Asked | None:
         job = self._jobs.get(key)
         if job is not None:
@@ -284,6 +344,10 @@ class _Judge:
 
 
 _FOREVER = datetime.max.replace(tzinfo=UTC)
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+_PASSES_FOR_LOST = timedelta(minutes=55)
+"""Of which nothing is known for an hour, by any clock, is passed over."""
+
 _RESOLUTION = MILLISECOND
 """Instants are kept in whole milliseconds."""
 

@@ -25,6 +25,9 @@ FLOWS: Mapping[int, tuple[NamedFlow, ...]] = {
 }
 """Of every sixth job, by what is left of its number: drawn by nobody, so that an episode is the same but for them."""
 
+IN_ORDER = NamedFlow(key="in-order", limits=FlowLimits(is_ordered=True))
+"""Of every third job, between these."""
+
 _DELIVERIES = (*[Delivery.EXACTLY_ONCE] * 6, *[Delivery.AT_LEAST_ONCE] * 2, Delivery.AT_MOST_ONCE)
 _GOES_ON = "lasting"
 _TARGETS_OF_OFTEN = ("fine", "fine", "flaky")
@@ -76,7 +79,7 @@ class Drawing:
             precision=chance.choice(list(Precision)),
             retry=self._retry(delivery),
             expires_after=chance.choice([None] * 9 + [timedelta(seconds=self._pace.expires_after)]),
-            flows=FLOWS.get(number % 6, ()) if Act.FLOWS in self._acts else (),
+            flows=self._flows(number),
             tags=(TAG,) if Act.OPERATIONS in self._acts and chance.random() < 0.4 else (),
         )
 
@@ -97,6 +100,11 @@ class Drawing:
             retry=self._retry(delivery),
         )
         return a_schedule(tenant=tenant, schedule_id=f"schedule-{number}", rule=rule, overlap=overlap, job=job)
+
+    def _flows(self, number: int) -> tuple[NamedFlow, ...]:
+        if Act.ORDERS in self._acts and number % 3 == 1:
+            return (IN_ORDER,)
+        return FLOWS.get(number % 6, ()) if Act.FLOWS in self._acts else ()
 
     def _target(self, kinds: tuple[str, ...]) -> str:
         # Each kind is a destination of its own, so that what is broken keeps none of the others waiting.

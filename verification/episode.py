@@ -82,9 +82,12 @@ def _live(
         chaos=Chaos(tuple(struck), chance, pace.wheel.skew, rate=pace.fault_rate, most=pace.most_faults, within=within),
         pace=pace,
     )
-    acts = [act for act in Act if act is not Act.FLOWS and chance.random() < pace.acts]
+    acts = [act for act in Act if act not in (Act.FLOWS, Act.ORDERS) and chance.random() < pace.acts]
     if random.Random(f"{seed} flows").random() < _WITH_FLOWS:
         acts.append(Act.FLOWS)
+    # A job that waits for weeks for its next attempt would hold those behind it for as long.
+    if pace is MINUTES and random.Random(f"{seed} orders").random() < _WITH_FLOWS:
+        acts.append(Act.ORDERS)
     stage.clock.tick(chance.randrange(60_000) * SECOND / 1000)
     stage.begin_ticking()
     begin = stage.clock.instant

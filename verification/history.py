@@ -37,7 +37,7 @@ class Job:
     """One job that was submitted, or as which one goes on that was moved.
 
     key: of its ledger row. is_accepted: a client received that it will run. hastened_at: when somebody asked first to let
-    it run at once. flow: that it names.
+    it run at once. flow: that it names. known_at: when a client received that it will run; None where none did.
     """
 
     key: str
@@ -49,9 +49,15 @@ class Job:
     is_accepted: bool = True
     hastened_at: datetime | None = None
     flow: NamedFlow | None = None
+    known_at: datetime | None = None
 
     def __post_init__(self) -> None:
         require_aware(self.due_at)
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether it runs in the order of its flow."""
+        return self.flow is not None and self.flow.is_ordered and self.delivery is Delivery.EXACTLY_ONCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

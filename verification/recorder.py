@@ -59,11 +59,12 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class _Moved:
-    """As what a job goes on. submission: with its new time and content. before: its key until then."""
+    """As what a job goes on. submission: with its new time and content. before: its key until then. at: when it was moved."""
 
     submission: Submission
     due_at: datetime
     before: str
+    at: datetime
 
 
 class Recorder(Promises):
@@ -81,6 +82,7 @@ class Recorder(Promises):
         self._asked: dict[str, Submission] = {}
         self._registered: dict[str, Submission] = {}
         self._ids: dict[str, str] = {}
+        self._known_at: dict[str, datetime] = {}
         self._fences: dict[str, int] = {}
         self._done: set[str] = set()
         self._seen: list[_Seen] = []
@@ -189,7 +191,9 @@ class Recorder(Promises):
     def accepted(self, submission: Submission, answer: Accepted) -> None:
         if not self.loses_an_answer():
             super().accepted(submission, answer)
-            self._ids[self._key_of(submission)] = answer.job_id
+            key = self._key_of(submission)
+            self._ids[key] = answer.job_id
+            self._known_at.setdefault(key, self._clock.instant)
 
     def cancelled(self, job_id: str) -> None:
         if not self.loses_an_answer():
@@ -277,6 +281,7 @@ class Recorder(Promises):
             is_accepted=is_accepted,
             hastened_at=min(hastened, default=None),
             flow=next(iter(submission.flows), None),
+            known_at=self._moved_as[key].at if key in self._moved_as else self._known_at.get(key),
         )
 
     def _has_moved(self, key: str, row: LedgerRow, process: Process) -> None:
@@ -288,7 +293,7 @@ class Recorder(Promises):
             submission = replace(submission, payload=before.payload)
         # An operation shifts each job by as much, which the world sees to.
         due_at = from_ms(to_ms(submission.due_at)) if process.name in self._moving else to.due_at
-        self._moved_as[to.key] = _Moved(submission, due_at, key)
+        self._moved_as[to.key] = _Moved(submission, due_at, key, self._clock.instant)
         if str(to) in self.jobs:
             self.jobs[str(to)] = Expected(to, submission)
 

@@ -25,6 +25,7 @@ from testkit.world.passing import TICK
 from testkit.world.process import SMOOTHLY, Conditions, Process
 from testkit.world.world import World
 from verification.acts import Act
+from verification.drawing import IN_ORDER
 from verification.faults import Chaos, Fault
 from verification.history import DeadLetterSeen, History, Row
 from verification.lives import Life, Scheduling
@@ -163,7 +164,9 @@ class Stage(Scheduling, Owning, World):
     def whole_history(self) -> History:
         """Of a stage that has been finished."""
         disturbed = [process.keys for process in self.processes if process.has_suffered]
-        self.acts[Act.FLOWS] += sum(job.flow is not None for job in self.record.asked_for())
+        in_flows = [job.flow.key for job in self.record.asked_for() if job.flow is not None]
+        self.acts[Act.ORDERS] += in_flows.count(IN_ORDER.key)
+        self.acts[Act.FLOWS] += len(in_flows) - in_flows.count(IN_ORDER.key)
         return History(
             jobs=self.record.asked_for(),
             slack=self.wheel.skew + _TO_A_CALL,

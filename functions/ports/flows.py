@@ -97,7 +97,7 @@ class FlowStore(Protocol):
         ...
 
     def line_up(self, flow: FlowId, row: OrderRow) -> None:
-        """Put a job into the order. Repeating it changes nothing."""
+        """Put a job into the order. Repeating it only changes when it may be forgotten."""
         ...
 
     def order(self, flow: FlowId) -> FlowOrder:
@@ -108,8 +108,8 @@ class FlowStore(Protocol):
         """Let a job start, if no other has: none does until it is finished. Repeating it changes nothing."""
         ...
 
-    def miss(self, flow: FlowId, row: OrderRow, *, now: datetime) -> None:
-        """Note that nothing is known of what is in the order. Repeating it changes nothing."""
+    def miss(self, flow: FlowId, *, now: datetime, holder: OrderRow | None = None) -> None:
+        """Note that nothing is known of who is first in the order. Of its holder: if it still is that, once."""
         ...
 
     def finish(self, flow: FlowId, place: str) -> None:

@@ -22,6 +22,7 @@ class InMemoryFlowStore:
         self.rooms: defaultdict[FlowId, dict[str, str]] = defaultdict(dict)
         self.orders: defaultdict[FlowId, dict[str, OrderRow]] = defaultdict(dict)
         self.holders: dict[FlowId, OrderRow] = {}
+        self.missed: dict[FlowId, datetime] = {}
         self.reads = 0
         self.writes = 0
 
@@ -106,12 +107,13 @@ class InMemoryFlowStore:
 
     def line_up(self, flow: FlowId, row: OrderRow) -> None:
         self.writes += 1
-        self.orders[flow].setdefault(row.place, replace(row, missed_at=None))
+        self.orders[flow][row.place] = replace(row, missed_at=None)
 
     def order(self, flow: FlowId) -> FlowOrder:
         self.reads += 1
         rows = self.orders[flow]
-        return FlowOrder(holder=self.holders.get(flow), head=rows[min(rows)] if rows else None)
+        head = rows[min(rows)] if rows else None
+        return FlowOrder(holder=self.holders.get(flow), head=head, missed_at=self.missed.get(flow))
 
     def hold(self, flow: FlowId, row: OrderRow) -> bool:
         self.writes += 1
@@ -121,13 +123,13 @@ class InMemoryFlowStore:
         self.holders[flow] = replace(row, missed_at=None)
         return True
 
-    def miss(self, flow: FlowId, row: OrderRow, *, now: datetime) -> None:
-        self.writes += 2
-        holder, found = self.holders.get(flow), self.orders[flow].get(row.place)
-        if holder is not None and holder.place == row.place:
-            self.holders[flow] = replace(holder, missed_at=holder.missed_at or kept(now))
-        if found is not None:
-            self.orders[flow][row.place] = replace(found, missed_at=found.missed_at or kept(now))
+    def miss(self, flow: FlowId, *, now: datetime, holder: OrderRow | None = None) -> None:
+        self.writes += 1
+        found = self.holders.get(flow)
+        if holder is None:
+            self.missed[flow] = kept(now)
+        elif found is not None and found.place == holder.place:
+            self.holders[flow] = replace(found, missed_at=found.missed_at or kept(now))
 
     def finish(self, flow: FlowId, place: str) -> None:
         self.writes += 1

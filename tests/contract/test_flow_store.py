@@ -273,24 +273,55 @@ def test_who_lets_another_start_keeps_its_place(flows: FlowStore):
         assert flows.order(STRIPE) == FlowOrder(head=FIRST)
 
 
-@pytest.mark.parametrize("holds", [True, False])
-def test_since_when_somebody_is_missed_is_noted_once(flows: FlowStore, holds: bool):
+def test_when_somebody_was_missed_is_noted_for_an_order(flows: FlowStore):
+    for row in (NEXT, FIRST):
+        flows.line_up(STRIPE, row)
+
+    for n in range(2):
+        flows.miss(STRIPE, now=NOON + n * SECOND)
+
+    assert flows.order(STRIPE) == FlowOrder(head=FIRST, missed_at=NOON + SECOND)
+    assert flows.order(FlowId("acme", "stripe2")) == FlowOrder()
+
+
+def test_since_when_the_holder_of_an_order_is_missed_is_noted_once(flows: FlowStore):
     flows.line_up(STRIPE, FIRST)
-    if holds:
-        flows.hold(STRIPE, FIRST)
+    flows.hold(STRIPE, FIRST)
 
-    flows.miss(STRIPE, FIRST, now=NOON)
-    flows.miss(STRIPE, FIRST, now=NOON + SECOND)
-    flows.line_up(STRIPE, FIRST)
+    for n in range(2):
+        flows.miss(STRIPE, now=NOON + n * SECOND, holder=FIRST)
+    flows.miss(STRIPE, now=NOON, holder=NEXT)
 
-    missed = replace(FIRST, missed_at=NOON)
-    assert flows.order(STRIPE) == FlowOrder(holder=missed if holds else None, head=missed)
+    assert flows.order(STRIPE) == FlowOrder(holder=replace(FIRST, missed_at=NOON), head=FIRST)
 
 
-def test_nobody_is_missed_who_is_not_in_the_order(flows: FlowStore):
-    flows.miss(STRIPE, FIRST, now=NOON)
+def test_nobody_is_missed_who_does_not_hold_the_order(flows: FlowStore):
+    flows.miss(STRIPE, now=NOON, holder=FIRST)
 
     assert flows.order(STRIPE) == FlowOrder()
+
+
+def test_who_starts_anew_is_not_missed(flows: FlowStore):
+    flows.line_up(STRIPE, FIRST)
+    flows.hold(STRIPE, FIRST)
+    flows.miss(STRIPE, now=NOON, holder=FIRST)
+
+    flows.hold(STRIPE, FIRST)
+
+    assert flows.order(STRIPE) == FlowOrder(holder=FIRST, head=FIRST)
+
+
+def test_the_room_of_a_flow_whose_state_was_lost_is_closed(flows: FlowStore):
+    assert flows.close(STRIPE, seen=flows.state(STRIPE))
+    flows.note_turn(STRIPE, NOON)
+    seen = flows.state(STRIPE)
+    assert flows.close(STRIPE, seen=seen)
+    assert flows.state(STRIPE).turn_at is None
+
+    flows.note_turn(STRIPE, NOON)
+    flows.note_entry(STRIPE)
+
+    assert not flows.close(STRIPE, seen=seen)
 
 
 def test_an_order_is_not_the_room_and_not_its_state(flows: FlowStore):

@@ -10,9 +10,11 @@ import pytest
 from functions.adapters.dynamodb.tables import ALL_TABLES, TENANTS
 from functions.domain.instants import MINUTE
 from functions.domain.targets.concurrency import Permit
+from functions.domain.targets.flows import THE_STAGE, FlowId
 from functions.domain.tenants.changes import EFFECTIVE_AFTER, FORGOTTEN_AFTER
+from functions.services.far_ring.flow_order import row_of
 from functions.services.tenants.plans import KNOWN_FOR
-from testkit.builders import a_breaker, a_filter, an_operation
+from testkit.builders import a_breaker, a_filter, a_timer, an_operation
 from testkit.events import Context
 from tests.integration.stage import BUCKET, Stage
 
@@ -47,7 +49,23 @@ def fill(stage: Stage, tenant: str) -> dict[str, Any]:
     worker.permits.take(Permit(tenant=tenant, number=1, owner="o", lease_until=now + MINUTE), now=now, skew=MINUTE)
     stage.dynamodb.put_item(TableName=TENANTS.name, Item={"t": {"S": tenant}, "i": {"S": "rate#execution"}})
     wiring.pending_store.add(tenant, now.date(), 3)
+    fill_flows(stage, tenant)
     return far
+
+
+def fill_flows(stage: Stage, tenant: str) -> None:
+    """An order, a room and a permit of its own flow, and what waits in the room of one of the stage's."""
+    assert stage.call("PUT", "/v1/flows/stripe", {"ordered": True}, query={"tenant": tenant})[0] == 200
+    worker, timer = stage.module("worker").wiring, a_timer(tenant=tenant, due_at=stage.now())
+    own, of_stage = FlowId(tenant, "stripe"), FlowId(THE_STAGE, "smtp")
+    for flow in (own, of_stage):
+        worker.flows.wait(flow, timer)
+        worker.flows.note_entry(flow)
+    worker.flows.line_up(own, row_of(timer))
+    worker.flows.hold(own, row_of(timer))
+    worker.flows.miss(own, now=stage.now())
+    permit = Permit(tenant=str(own), number=1, owner="o", lease_until=stage.now() + MINUTE)
+    worker.permits.take(permit, now=stage.now(), skew=MINUTE)
 
 
 def stored(stage: Stage, tenant: str) -> list[str]:
@@ -107,6 +125,25 @@ def test_nothing_of_a_tenant_is_left_but_its_row_and_another_keeps_all(stage: St
     assert [line for line in stored(stage, "acme2") if "usage#" not in line] == [
         line for line in kept if "usage#" not in line
     ]
+
+
+def test_the_flows_of_a_tenant_go_with_it_and_so_does_what_waits_for_those_of_the_stage(stage: Stage):
+    for tenant in ("acme", "acme2"):
+        fill_flows(stage, tenant)
+    kept = [line for line in stored(stage, "acme2") if "#" in line]
+    assert {
+        name for line in stored(stage, "acme") for name in ("order", "room#", "seat#", "flow#") if name in line
+    } == {*("order", "room#", "seat#", "flow#")}
+
+    stage.call("DELETE", "/v1/tenants/acme", query={"confirm": "acme"})
+    stage.travel(WAIT)
+    erase(stage)
+
+    assert stage.call("GET", "/v1/tenants/acme")[1]["status"] == "deleted"
+    assert [line.split(":")[0] for line in stored(stage, "acme")] == ["tenants"]
+    assert [line for line in stored(stage, "acme2") if "#" in line] == kept
+    waiting = [row["i"]["S"] for row in stage.rows("tenants") if row["t"]["S"] == "~#smtp"]
+    assert [each.partition("#")[2].partition("#")[0] for each in waiting if each.startswith("room#")] == ["acme2"]
 
 
 def test_what_comes_of_it_afterwards_is_forgotten_and_leaves_nothing(stage: Stage):

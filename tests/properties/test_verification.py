@@ -19,6 +19,7 @@ from functions.domain.jobs.job import Delivery, Priority
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.lifecycle import State
 from functions.ports.ledger import Applied
+from functions.services.far_ring.flow_order import FlowOrders, row_of
 from functions.services.targets import breakers
 from functions.sweeper import sweep
 from functions.worker.claimer import Claimer
@@ -36,7 +37,7 @@ from tests.properties.schedule_histories import kill_when_it_records
 from tickwheel.cli import app
 from verification.acts import Act
 from verification.checker import Invariant
-from verification.drawing import FLOWS
+from verification.drawing import FLOWS, IN_ORDER
 from verification.episode import EpisodeResult, judged, run_episode
 from verification.faults import IN_MEMORY
 from verification.stage import Stage
@@ -115,6 +116,43 @@ def many_jobs_of_a_slow_flow_come_at_once(stage: Stage) -> None:
 
 def spends_what_is_spent(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     monkeypatch.setattr(fakes.InMemoryFlowStore, "spend", lambda *_, **__: Applied())
+    return {}
+
+
+def a_job_of_an_order_comes_before_one_that_is_due_before_it(stage: Stage) -> None:
+    """The message of that one is late, by more than clocks may be apart."""
+    for due_in in (1, 40):
+        submit(stage, due_in, flows=(IN_ORDER,))
+    late = min(stage.ready.messages.values(), key=lambda message: message.visible_at)
+    late.visible_at += 2 * MINUTE
+    stage.clock.tick(MINUTE)
+    stage.work(batch=1)
+
+
+def a_job_of_an_order_waits_for_its_next_attempt(stage: Stage) -> None:
+    """The one behind it comes meanwhile."""
+    submit(stage, calls="flaky", flows=(IN_ORDER,), retry=RetryPolicy(attempts=2, base=MINUTE, cap=MINUTE))
+    submit(stage, 1, flows=(IN_ORDER,))
+    stage.work(batch=1)
+    stage.clock.tick(2 * SECOND)
+    stage.work(batch=1)
+
+
+def starts_whoever_comes(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(FlowOrders, "start", lambda orders, flow, timer: orders.flows.hold(flow, row_of(timer)))
+    return {}
+
+
+def holds_nothing(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(fakes.InMemoryFlowStore, "hold", lambda *_: True)
+    monkeypatch.setattr(FlowOrders, "start", lambda *_: True)
+    return {}
+
+
+def leaves_its_order_when_it_fails(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(
+        FlowOrders, "end", lambda orders, flow, timer: orders.flows.finish(flow, row_of(timer).place) or True
+    )
     return {}
 
 
@@ -298,6 +336,9 @@ EPISODES = [
     (a_job_is_cancelled_between_its_attempts, runs_what_is_cancelled, Invariant.CANCELS_KEPT),
     (a_rescued_worker_goes_on, rescues_with_the_same_fence, Invariant.FENCES_GROW),
     (many_jobs_of_a_slow_flow_come_at_once, spends_what_is_spent, Invariant.FLOWS_KEPT),
+    (a_job_of_an_order_comes_before_one_that_is_due_before_it, starts_whoever_comes, Invariant.ORDER_KEPT),
+    (a_job_of_an_order_waits_for_its_next_attempt, holds_nothing, Invariant.ORDER_KEPT),
+    (a_job_of_an_order_waits_for_its_next_attempt, leaves_its_order_when_it_fails, Invariant.ORDER_KEPT),
     (
         schedule_histories.a_pause_leaves_messages_behind,
         schedule_mutations.admits_whatever_comes,

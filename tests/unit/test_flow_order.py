@@ -1,18 +1,19 @@
 """Ordered flows: jobs run one after the other, by their due times."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from functions.domain.instants import HOUR, MINUTE, SECOND
+from functions.domain.instants import DAY, HOUR, MINUTE, SECOND
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.targets.flows import FlowId, FlowLimits, NamedFlow, parse_rate
 from functions.ports.targets import Failed, Succeeded
-from functions.services.far_ring.flow_order import LOST_AFTER, row_of
+from functions.services.far_ring.flow_order import LOST_AFTER, ORDER_LIFE, row_of
 from testkit.builders import NOON, a_timer
 from testkit.observed import CrashError, DeathError
 from testkit.scheduler import World
@@ -89,6 +90,110 @@ def test_one_that_was_never_placed_holds_the_others_for_an_hour(world: World):
     run(world, NOON + LOST_AFTER + 2 * MINUTE)
 
     assert called(world) == ids(following)
+
+
+def missing(world: World, *timers: Timer) -> None:
+    """Whoever submitted them died before they were placed."""
+    for timer in timers:
+        world.flows.line_up(STRIPE, row_of(timer))
+
+
+def test_however_many_were_never_placed_they_hold_the_others_for_one_hour_in_all(world: World):
+    lost = [in_order(2 * n) for n in range(12)]
+    following = [in_order(2 * n + 1) for n in range(12)]
+    missing(world, *lost)
+    put(world, *following)
+
+    run(world, NOON + LOST_AFTER - MINUTE)
+    assert not world.calls
+    run(world, NOON + LOST_AFTER + 8 * MINUTE)
+
+    assert called(world) == ids(*following)
+    assert not world.flows.orders[STRIPE]
+
+
+def test_one_that_was_lost_later_holds_the_others_for_an_hour_of_its_own(world: World):
+    first, second = in_order(0), a_timer(flows=(ORDERED,), due_at=NOON + 30 * MINUTE)
+    between, last = a_timer(flows=(ORDERED,), due_at=NOON + 20 * MINUTE), a_timer(flows=(ORDERED,), due_at=NOON + HOUR)
+    missing(world, first, second)
+    put(world, in_order(1))
+    run(world, NOON + 20 * MINUTE)
+    put(world, between)
+    run(world, NOON + LOST_AFTER + MINUTE)
+    put(world, last)
+    run(world, NOON + 2 * LOST_AFTER)
+    # The second was not due yet when the first was missed.
+    assert ids(last)[0] not in called(world)
+    assert ids(between)[0] in called(world)
+
+    run(world, NOON + 2 * LOST_AFTER + 5 * MINUTE)
+
+    assert called(world)[-1:] == ids(last)
+
+
+def test_one_that_comes_after_it_was_taken_for_lost_goes_next(world: World):
+    slow, following = in_order(0), in_order(1)
+    missing(world, slow)
+    put(world, following)
+    run(world, NOON + LOST_AFTER + 2 * MINUTE)
+    assert called(world) == ids(following)
+    last = a_timer(flows=(ORDERED,), due_at=world.clock.now() + SECOND)
+
+    put(world, last, slow)
+    run(world, NOON + LOST_AFTER + 4 * MINUTE)
+
+    assert called(world) == ids(following, slow, last)
+
+
+def test_a_stage_that_stood_still_takes_nobody_for_lost(world: World):
+    timers = [in_order(n) for n in range(3)]
+    put(world, *reversed(timers))
+    world.clock.tick(5 * HOUR)
+
+    run(world, NOON + 5 * HOUR + 5 * MINUTE)
+
+    assert called(world) == ids(*timers)
+
+
+def test_who_has_started_and_is_missed_holds_the_others_for_an_hour_from_then(world: World):
+    """What was noted of others before does not count for it: it may be about to begin."""
+    lost, starting, behind = (in_order(n) for n in range(3))
+    missing(world, lost, starting)
+    put(world, behind)
+    run(world, NOON + LOST_AFTER - MINUTE)
+    world.flows.hold(STRIPE, row_of(starting))
+
+    run(world, NOON + 2 * LOST_AFTER - 2 * MINUTE)
+    assert not world.calls
+    run(world, NOON + 2 * LOST_AFTER + 2 * MINUTE)
+
+    assert called(world) == ids(behind)
+
+
+def test_a_row_is_kept_for_longer_than_its_job_may_wait_and_anew_when_it_is_placed_again(world: World):
+    timer = in_order(0)
+    put(world, timer)
+    (row,) = world.flows.orders[STRIPE].values()
+    assert row.expires_at == timer.due_at + ORDER_LIFE
+    later = NOON + 100 * DAY
+
+    put(world, replace(timer, due_at=later))
+
+    (row,) = world.flows.orders[STRIPE].values()
+    assert row.expires_at == later + ORDER_LIFE
+
+
+def test_who_waits_in_the_room_keeps_its_place_when_its_row_is_gone(world: World):
+    timers = [in_order(n, retry=TWICE) for n in range(4)]
+    first = ids(timers[0])[0]
+    world.targets.answer = lambda *given: Failed("503") if given[-1].job_id == first else Succeeded("")
+    put(world, *timers)
+    world.receive_and_work()
+    world.flows.orders[STRIPE].clear()
+
+    run(world, NOON + 5 * MINUTE)
+
+    assert called(world) == [first, *ids(*timers)]
 
 
 def test_one_that_is_cancelled_holds_nobody_up(world: World):

@@ -101,6 +101,21 @@ def test_a_job_that_is_rescheduled_to_the_time_of_another_goes_in_the_order_of_t
     assert called(world) == [*ids(timers[0]), str(moved.job_id)]
 
 
+def test_a_job_has_its_new_place_before_it_is_moved(world: Operator):
+    """Else one that is due later could start in between."""
+    first, second = far(1), far(3)
+    put(world, first, second)
+    known: list[str] = []
+
+    def note(call: str) -> None:
+        if call == "ledger.move":
+            known.extend(row.job_id for _, row in sorted(world.flows.orders[STRIPE].items()))
+
+    moved = change(world, first, rescheduler=watched(world, before=note), delay=2 * 3_600)
+
+    assert known == [*ids(first), str(moved.job_id), *ids(second)]
+
+
 def test_a_job_that_is_edited_keeps_its_place(world: Operator):
     first, second = far(1), far(1.01)
     put(world, second, first)

@@ -13,7 +13,7 @@ from functions.api.targets.flow_routes import FlowServices, routes
 from functions.domain.errors import TickwheelError
 from functions.domain.instants import SECOND
 from functions.domain.targets.concurrency import Permit
-from functions.domain.targets.flows import THE_STAGE, FlowId, FlowLimits, FlowScope, NamedFlow, parse_rate
+from functions.domain.targets.flows import MAX_SET, THE_STAGE, FlowId, FlowLimits, FlowScope, NamedFlow, parse_rate
 from functions.services.far_ring.flow_reader import MOST_COUNTED, FlowReader
 from testkit.builders import NOON, a_timer
 from testkit.events import Context, a_request
@@ -90,6 +90,23 @@ def test_a_burst_that_nobody_has_set_is_answered_as_it_counts(api: Api):
 def test_without_a_tenant_the_flow_is_the_stages(api: Api):
     assert api.call("PUT", "/v1/flows/smtp", {"rate": "1/s"})[1]["tenant"] is None
     assert list(api.store.set) == [FlowId(THE_STAGE, "smtp")]
+
+
+@pytest.mark.parametrize("query", [{"tenant": "acme"}, {}])
+def test_as_many_flows_as_may_have_limits_of_their_own_and_these_may_be_changed(api: Api, query: dict[str, str]):
+    owner = query.get("tenant", THE_STAGE)
+    for number in range(MAX_SET):
+        api.store.set_limits(FlowId(owner, f"k{number}"), FlowLimits(concurrency=1))
+
+    status, problem = api.call("PUT", "/v1/flows/another", LIMITS, **query)
+    changed, _ = api.call("PUT", "/v1/flows/k0", LIMITS, **query)
+
+    assert (status, problem["code"], problem["count"], problem["limit"]) == (409, "flows_exceeded", MAX_SET, MAX_SET)
+    assert "delete the limits of some" in problem["detail"]
+    assert FlowId(owner, "another") not in api.store.set
+    assert changed == 200
+    api.call("DELETE", "/v1/flows/k1", **query)
+    assert api.call("PUT", "/v1/flows/another", LIMITS, **query)[0] == 200
 
 
 @pytest.mark.parametrize("key", ["a:b", "a%3Ab"])

@@ -28,6 +28,7 @@ from testkit.builders import NOON
         (errors.InvalidDeadLetterId("x"), 404, "not_a_dead_letter_id"),
         (errors.DeadLetterNotFound("d1~x"), 404, "dead_letter_not_found"),
         (errors.FlowNotFound("stripe", tenant="acme"), 404, "flow_not_found"),
+        (errors.FlowsExceeded("acme", count=1_000, limit=1_000), 409, "flows_exceeded"),
         (errors.OperationNotFound("acme", "o1"), 404, "operation_not_found"),
         (errors.TooManyOperations("acme", limit=10, retry_after=60 * SECOND), 429, "too_many_operations"),
         (errors.NotReplayable("d1~x", "it holds no job"), 409, "not_replayable"),

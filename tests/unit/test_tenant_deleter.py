@@ -163,7 +163,7 @@ def test_a_turn_that_has_no_time_left_gives_its_place_to_the_next(scene: Scene):
         if scene.status is TenantStatus.DELETING:
             assert scene.deletions.rows["acme"].lease_until is None
 
-    assert turns == 6  # of eighteen pages, three a turn
+    assert turns == 7  # of twenty pages, three a turn
     assert scene.tenant_data.of("acme") == set()
 
 

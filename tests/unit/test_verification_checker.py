@@ -93,6 +93,42 @@ def of_a_flow(flow: NamedFlow, *calls: Call, **overrides: Any) -> History:
     )
 
 
+IN_ORDER = NamedFlow(key="in-order", limits=FlowLimits(is_ordered=True))
+
+
+def in_order(*runs: tuple[Job, Sequence[Call], Row], **overrides: Any) -> History:
+    """Jobs of an ordered flow."""
+    return History(
+        jobs=[job for job, _, _ in runs],
+        fires=[],
+        calls=sorted((call for _, calls, _ in runs for call in calls), key=lambda call: call.called_at),
+        rows={row.key: row for _, _, row in runs},
+        **{"letters": (), "cancels": (), "ended_at": NOON + timedelta(hours=3), **overrides},
+    )
+
+
+def a_turn(
+    name: str, *seconds: float, due: float = 0, known: float | None = -1, until: float
+) -> tuple[Job, list[Call], Row]:
+    """A job that is called so many seconds after noon, the last time with success, and ends then. due, known: by seconds, too."""
+    key, due_at = f"acme#{name}", NOON + due * SECOND
+    calls = [
+        a_call(
+            number,
+            Answer.EFFECT if number == len(seconds) else Answer.FAILED,
+            key=key,
+            scheduled_at=due_at,
+            called_at=NOON + at * SECOND,
+            until=NOON + (at + 0.1) * SECOND,
+        )
+        for number, at in enumerate(seconds, start=1)
+    ]
+    known_at = NOON + known * SECOND if known is not None else None
+    job = a_job(key=key, due_at=due_at, flow=IN_ORDER, known_at=known_at)
+    state = State.SUCCEEDED if seconds else State.CANCELLED
+    return job, calls, a_row(state, max(1, len(seconds)), key=key, settled_at=NOON + until * SECOND)
+
+
 ONE_AT_ONCE = NamedFlow(key="bounded", limits=FlowLimits(concurrency=1))
 SLOW = NamedFlow(key="rated", limits=FlowLimits(rate=parse_rate("60/min"), burst=2))
 
@@ -100,6 +136,26 @@ GOOD = {
     "runs when the one before it in its flow has ended": of_a_flow(ONE_AT_ONCE, a_call(1), a_call(2)),
     "runs while a target that answered 202 goes on": of_a_flow(
         ONE_AT_ONCE, a_call(1, until=NOON + MINUTE, is_held=True), a_call(2)
+    ),
+    "has its turn after another": in_order(a_turn("a", 1, 5, until=6), a_turn("b", 6, due=1, until=7)),
+    "has its turn in the moment in which that of another is over": in_order(
+        a_turn("b", 5, due=1, until=6), a_turn("a", 5, until=5)
+    ),
+    "has its turn before one that nobody knew of yet": in_order(
+        a_turn("a", 9, due=0, known=5, until=10), a_turn("b", 4, due=1, until=8)
+    ),
+    "has its turn before one of which no client knows": in_order(
+        a_turn("a", 9, due=0, known=None, until=10), a_turn("b", 4, due=1, until=8)
+    ),
+    "has its turn before one that was known a moment before": in_order(
+        a_turn("a", 9, due=0, known=3, until=10), a_turn("b", 4, due=1, until=8), slack=2 * SECOND
+    ),
+    "has its turn after one that was cancelled": in_order(a_turn("a", until=3), a_turn("b", 4, due=1, until=8)),
+    "has its turn before one that passed for lost": in_order(
+        a_turn("a", 3_700, until=3_701), a_turn("b", 3_600, due=1, until=3_650)
+    ),
+    "had its turn before it stalled": in_order(
+        a_turn("a", 9, until=10), a_turn("b", 5, due=1, until=8), disturbed=frozenset({"acme#b"})
     ),
     "comes with the burst of its flow": of_a_flow(SLOW, a_call(), a_call(), a_call(2)),
     "comes by another clock": of_a_flow(SLOW, *[a_call()] * 4, slack=2 * SECOND),
@@ -169,6 +225,18 @@ GOOD = {
 }
 
 BAD = {
+    "has its turn while that of another goes on": (
+        Invariant.ORDER_KEPT,
+        in_order(a_turn("a", 1, 5, until=6), a_turn("b", 3, due=1, until=4)),
+    ),
+    "has its turn before the end of another is known": (
+        Invariant.ORDER_KEPT,
+        in_order(a_turn("a", 1, until=6), a_turn("b", 5, due=1, until=7)),
+    ),
+    "has its turn before one that was due before": (
+        Invariant.ORDER_KEPT,
+        in_order(a_turn("a", 9, until=10), a_turn("b", 5, due=1, until=8)),
+    ),
     "runs while another of its flow does": (
         Invariant.FLOWS_KEPT,
         of_a_flow(ONE_AT_ONCE, a_call(1, until=NOON + MINUTE), a_call(2)),

@@ -28,8 +28,11 @@ from functions.ports.ledger import Applied
 
 _STATE = "flow"
 _LIMITS = "flow#"
-_ROOM = "room#"
+ROOM = "room#"
 _HOLDER = "order"
+_MISSED = "order!"
+"""Between who runs and who is first, so that one Query finds all three."""
+
 _ORDER = "order#"
 _LIFE = timedelta(days=30)
 """A state says nothing any more long before: its rate is over within a day and its burst, and who waits has a turn each minute."""
@@ -44,8 +47,8 @@ class DynamoDBFlowStore:
 
     {i: `flow`, n: theoretical arrival time (µs), p: of what has left the room (µs), q: next turn (ms), e: entries, v: version,
     c: cursor, g: granted, b: busy until (ms), x: ttl (s)}, and {i: `room#{tenant}#{time}#{identity}`, j: timer record}.
-    In an ordered flow {i: `order`, h: place of what runs, j: its id}, and {i: `order#{place}`, j: job id, m: missed since (ms)}. Neither
-    expires: an order that is forgotten would let two start.
+    In an ordered flow {i: `order`, h: place of what runs, j: its id, m: missed since (ms), x: ttl (s)}, {i: `order#{place}`, j: job id,
+    x: ttl (s)}, and {i: `order!`, m: when somebody was missed (ms), x: ttl (s)}.
     Its limits, where they were set: {t: owner, i: `flow#{key}`, l: limits}.
     """
 
@@ -123,8 +126,12 @@ class DynamoDBFlowStore:
         return "q" in self.table.get(_key(flow), is_consistent=False)
 
     def wait(self, flow: FlowId, timer: Timer) -> None:
-        """A write unit for each KB of its record. Never expires: it is all that is left of an attempt that nobody has claimed."""
-        self.table.put({"t": str(flow), "i": _ROOM + _place(timer), "j": encode_timer(timer)})
+        """A write unit for each KB of its record.
+
+        Never expires: it is all that is left of an attempt that nobody has claimed, and nobody knows for how long its tenant is paused.
+        None stays behind: the sweeper opens each room in which something waits, and with its tenant it is deleted.
+        """
+        self.table.put({"t": str(flow), "i": ROOM + _place(timer), "j": encode_timer(timer)})
 
     def note_entry(self, flow: FlowId) -> FlowState:
         """One write unit."""
@@ -141,8 +148,8 @@ class DynamoDBFlowStore:
             limit=limit,
             is_consistent=True,
             t=str(flow),
-            first=f"{_ROOM}{after}\0" if after else _ROOM,
-            last=f"{_ROOM}~",
+            first=f"{ROOM}{after}\0" if after else ROOM,
+            last=f"{ROOM}~",
         )
         return [_waiting(item) for item in found.items]
 
@@ -157,10 +164,10 @@ class DynamoDBFlowStore:
             limit=limit + 1,
             only="i",
             t=str(flow),
-            first=f"{_ROOM}{after}\0" if after else _ROOM,
-            last=_ROOM + (upto or "~"),
+            first=f"{ROOM}{after}\0" if after else ROOM,
+            last=ROOM + (upto or "~"),
         )
-        places = [item["i"].removeprefix(_ROOM) for item in found.items]
+        places = [item["i"].removeprefix(ROOM) for item in found.items]
         return places[:limit], len(places) > limit or bool(found.last)
 
     def waited_for(self, *, after: str, limit: int) -> tuple[set[FlowId], str]:
@@ -170,7 +177,7 @@ class DynamoDBFlowStore:
             limit=limit,
             after={"t": partition, "i": sort or _STATE} if after else None,
             condition="begins_with(i, :room)",
-            room=_ROOM,
+            room=ROOM,
         )
         return {
             parse_flow_id(item["t"]) for item in found.items
@@ -178,13 +185,13 @@ class DynamoDBFlowStore:
 
     def line_up(self, flow: FlowId, row: OrderRow) -> None:
         """One write unit."""
-        self.table.put(_order_item(flow, row), condition="attribute_not_exists(t)")
+        self.table.put({"t": str(flow), "i": _ORDER + row.place, "j": row.job_id, **_expiry(row)})
 
     def order(self, flow: FlowId) -> FlowOrder:
         """One Query, a read unit."""
         found = self.table.query(
             "t = :t AND i BETWEEN :first AND :last",
-            limit=2,
+            limit=3,
             is_consistent=True,
             t=str(flow),
             first=_HOLDER,
@@ -199,22 +206,30 @@ class DynamoDBFlowStore:
             None,
         )
         rows = [
-            OrderRow(place=item["i"].removeprefix(_ORDER), job_id=item["j"], missed_at=instant_of(item, "m"))
+            OrderRow(place=item["i"].removeprefix(_ORDER), job_id=item["j"])
             for item in found.items
-            if item["i"] != _HOLDER
+            if item["i"].startswith(_ORDER)
         ]
-        return FlowOrder(holder=holder, head=rows[0] if rows else None)
+        missed_at = next((instant_of(item, "m") for item in found.items if item["i"] == _MISSED), None)
+        return FlowOrder(holder=holder, head=rows[0] if rows else None, missed_at=missed_at)
 
     def hold(self, flow: FlowId, row: OrderRow) -> bool:
         """One write unit, held or not."""
-        item = {"t": str(flow), "i": _HOLDER, "h": row.place, "j": row.job_id}
+        item = {"t": str(flow), "i": _HOLDER, "h": row.place, "j": row.job_id, **_expiry(row)}
         return self.table.put(item, condition="attribute_not_exists(t) OR h = :mine", mine=row.place).is_done
 
-    def miss(self, flow: FlowId, row: OrderRow, *, now: datetime) -> None:
-        """Two write units."""
-        said: dict[str, Any] = {"update": "SET m = if_not_exists(m, :now)", "now": now}
-        self.table.update({"t": str(flow), "i": _HOLDER}, condition="h = :place", place=row.place, **said)
-        self.table.update({"t": str(flow), "i": _ORDER + row.place}, condition="attribute_exists(t)", **said)
+    def miss(self, flow: FlowId, *, now: datetime, holder: OrderRow | None = None) -> None:
+        """One write unit."""
+        if holder is None:
+            self.table.put({"t": str(flow), "i": _MISSED, "m": now, "x": _ttl(now)})
+            return
+        self.table.update(
+            {"t": str(flow), "i": _HOLDER},
+            update="SET m = if_not_exists(m, :now)",
+            condition="h = :place",
+            place=holder.place,
+            now=now,
+        )
 
     def finish(self, flow: FlowId, place: str) -> None:
         """Two write units."""
@@ -230,7 +245,7 @@ class DynamoDBFlowStore:
 
     def waiting_at(self, flow: FlowId, place: str) -> StoredWaiting | None:
         """A read unit for each 4 KB."""
-        item = self.table.get({"t": str(flow), "i": _ROOM + place})
+        item = self.table.get({"t": str(flow), "i": ROOM + place})
         return _waiting(item) if item else None
 
     def leave(self, flow: FlowId, *, seen: FlowState, state: FlowState) -> bool:
@@ -251,7 +266,7 @@ class DynamoDBFlowStore:
 
     def remove(self, flow: FlowId, places: Sequence[str]) -> None:
         """A write unit for each KB of a record."""
-        left: Sequence[Item] = [{"t": str(flow), "i": _ROOM + place} for place in places]
+        left: Sequence[Item] = [{"t": str(flow), "i": ROOM + place} for place in places]
         for _ in range(_TRIES * len(left)):
             if not left:
                 break
@@ -260,7 +275,14 @@ class DynamoDBFlowStore:
 
     def close(self, flow: FlowId, *, seen: FlowState) -> bool:
         """One write unit."""
-        return self._update(flow, update="REMOVE q", condition="e = :entries", entries=seen.entries) is None
+        if seen.entries:
+            return self._update(flow, update="REMOVE q", condition="e = :entries", entries=seen.entries) is None
+        # Its state was lost, and nobody has entered since: whoever does sends a turn where none is noted.
+        if seen.turn_at is None:
+            return True
+        return (
+            self._update(flow, update="REMOVE q", condition="attribute_exists(q) AND attribute_not_exists(e)") is None
+        )
 
     def _update(self, flow: FlowId, **asked: Any) -> Item | None:
         """None when it was written; what it found, when its condition was not met."""
@@ -268,8 +290,8 @@ class DynamoDBFlowStore:
         return None if write.is_done else write.item
 
 
-def _order_item(flow: FlowId, row: OrderRow) -> Item:
-    return {"t": str(flow), "i": _ORDER + row.place, "j": row.job_id}
+def _expiry(row: OrderRow) -> Item:
+    return {"x": to_seconds(row.expires_at)} if row.expires_at is not None else {}
 
 
 def _key(flow: FlowId) -> Item:
@@ -294,7 +316,7 @@ def _state(item: Item) -> FlowState:
 
 
 def _waiting(item: Item) -> StoredWaiting:
-    place = item["i"].removeprefix(_ROOM)
+    place = item["i"].removeprefix(ROOM)
     tenant = place.partition("#")[0]
     try:
         return StoredWaiting(place, tenant, decode_timer(item["j"], tenant=tenant))

@@ -15,6 +15,7 @@ from functions.adapters.dynamodb.breakers import INDEX
 from functions.adapters.dynamodb.collections import OF_TENANT
 from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks
 from functions.adapters.dynamodb.dead_letters import MARKS
+from functions.adapters.dynamodb.flows import ROOM
 from functions.adapters.dynamodb.operations import OPEN
 from functions.adapters.dynamodb.table import Found, Item, Table, attributes, plain
 from functions.domain.dead_letters.dead_letter_id import DEAD_LETTER_LIFE
@@ -23,6 +24,7 @@ from functions.domain.instants import EPOCH, format_instant, from_ms
 from functions.domain.jobs.collection import CollectionId
 from functions.domain.jobs.job import Priority
 from functions.domain.operations.operation import JobFilter, WalkPosition, rest_of, stretches
+from functions.domain.targets.flows import THE_STAGE
 from functions.domain.tenants.deletion import DeletionStage
 from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
@@ -68,7 +70,7 @@ class StoredTenantData:
         """A write unit for each KB of a row that is deleted, and what it reads.
 
         That is a read unit for each bucket of a marked day, each hour of dead letters, and each 8 KB of the states of
-        schedules and of the ledger, whosever they are. Raises NotDeleted.
+        schedules, of the ledger and of the table of tenants, whosever they are. Raises NotDeleted.
         """
         sweep: Mapping[DeletionStage, Callable[[str, str], Swept]] = {
             DeletionStage.OPERATIONS: self._operations,
@@ -78,6 +80,7 @@ class StoredTenantData:
             DeletionStage.OBJECTS: self._objects,
             DeletionStage.LETTERS: self._letters,
             DeletionStage.BREAKERS: self._breakers,
+            DeletionStage.FLOWS: self._flows,
             DeletionStage.ROWS: self._rows,
             DeletionStage.LEDGER: partial(self._scan, self.ledger_rows),
         }
@@ -161,6 +164,19 @@ class StoredTenantData:
         return _delete_page(
             self.tenant_rows, "t = :t AND begins_with(i, :owned)", after=after, t=INDEX, owned=f"{tenant}#"
         )
+
+    def _flows(self, tenant: str, after: str) -> Swept:
+        """A page of the table of tenants: no list says which flows jobs have named."""
+        found = self.tenant_rows.scan(
+            limit=_SCANNED,
+            after=_start(after),
+            only="t, i",
+            condition="begins_with(t, :owned) OR (begins_with(t, :of_stage) AND begins_with(i, :waiting))",
+            owned=f"{tenant}#",
+            of_stage=f"{THE_STAGE}#",
+            waiting=f"{ROOM}{tenant}#",
+        )
+        return _swept(self.tenant_rows, found, found.items)
 
     def _rows(self, tenant: str, after: str) -> Swept:
         """The tenant's own rows in the table of all tenants. What waits in its collections goes before what names these."""

@@ -23,6 +23,7 @@ _PROBLEMS: dict[HTTPStatus, dict[type[Exception], tuple[str, str]]] = {
     HTTPStatus.CONFLICT: {
         errors.KeyReused: ("key_reused", "The idempotency key belongs to something else"),
         errors.SchedulesExceeded: ("schedules_exceeded", "The tenant has too many schedules"),
+        errors.FlowsExceeded: ("flows_exceeded", "Too many flows have limits of their own"),
         errors.FiresExceeded: ("fires_exceeded", "The schedules of the tenant fire too often"),
         errors.NotReplayable: ("not_replayable", "The dead letter cannot be replayed"),
         errors.PayloadGone: ("payload_gone", "The payload is gone"),

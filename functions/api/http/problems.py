@@ -102,9 +102,9 @@ def _members_of(error: Exception) -> shapes.ProblemMembers:
         case errors.FiresExceeded():
             per_minute, added = round(error.per_minute, 2), round(error.added, 2)
             return {"fires_per_minute": per_minute, "added": added, "limit": error.limit}
-        case errors.SchedulesExceeded() | errors.QuotaExceeded() | errors.BacklogExceeded():
+        case errors.FlowsExceeded() | errors.SchedulesExceeded() | errors.QuotaExceeded() | errors.BacklogExceeded():
             members: shapes.ProblemMembers = {"count": error.count, "limit": error.limit}
-            if not isinstance(error, errors.SchedulesExceeded):
+            if not isinstance(error, errors.FlowsExceeded | errors.SchedulesExceeded):
                 members[RETRY_AFTER] = int(error.retry_after.total_seconds())
             return members
         case (

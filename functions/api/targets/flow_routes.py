@@ -14,9 +14,9 @@ from functions.api.http.route import Routes
 from functions.api.targets import flow_answers as answers
 from functions.api.targets.flow_requests import FlowLimitsBody, FlowPath, FlowQuery, FlowsQuery
 from functions.domain.audit import Action, ActionName
-from functions.domain.errors import FlowNotFound, InvalidJob
+from functions.domain.errors import FlowNotFound, FlowsExceeded, InvalidJob
 from functions.domain.jobs.description import limits_body
-from functions.domain.targets.flows import KEY, FlowId, FlowLimits
+from functions.domain.targets.flows import KEY, MAX_SET, FlowId, FlowLimits
 from functions.ports.flows import FlowStore
 from functions.ports.recorder import AuditTrail
 from functions.services.far_ring.flow_reader import FlowReader
@@ -69,7 +69,7 @@ def get_flow(services: FlowServices, request: Request, key: str) -> Response[str
     access=QUERY_OR_STAGE,
     query=FlowQuery,
     body=FlowLimitsBody,
-    refuses=(InvalidJob,),
+    refuses=(InvalidJob, FlowsExceeded),
     answers={200: "FlowLimits"},
     reads=5,
 )
@@ -81,6 +81,8 @@ def put_flow(services: FlowServices, request: Request, key: str) -> Response[str
     if limits.is_ordered and flow.tenant is None:
         raise InvalidJob("is for the flows of tenants: name one with ?tenant=", field="ordered", value=True)
     before = services.flows.limits(flow)
+    if before is None:
+        _check_count(services.flows, flow)
     services.flows.set_limits(flow, limits)
     _note(services, request, ActionName.FLOW_PUT, flow, before=before, after=limits)
     return answer(HTTPStatus.OK, answers.limits_body(flow, limits))
@@ -99,6 +101,13 @@ def delete_flow(services: FlowServices, request: Request, key: str) -> Response[
 def _flow(request: Request, key: str) -> FlowId:
     query = request.query_as(FlowQuery)
     return query.flow(read_as(FlowPath, {"key": key}).key)
+
+
+def _check_count(flows: FlowStore, flow: FlowId) -> None:
+    """Raises FlowsExceeded where another flow may get no limits. Of two at once both may get some."""
+    found, has_more = flows.page(flow.owner, after="", limit=MAX_SET)
+    if len(found) >= MAX_SET or has_more:
+        raise FlowsExceeded(flow.tenant, count=len(found), limit=MAX_SET)
 
 
 def _note(

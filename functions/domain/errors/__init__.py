@@ -41,6 +41,7 @@ TickwheelError
 ├── Shed                    the stage is behind, and takes nothing of a class in
 ├── QuotaExceeded           as many jobs of a tenant wait as may
 ├── SchedulesExceeded       a tenant has as many schedules as it may
+├── FlowsExceeded           as many flows have limits of their own as may
 ├── FiresExceeded           the schedules of a tenant fire as often as they may
 ├── BacklogExceeded         more jobs of a tenant wait than its cap serves in days
 ├── PriorityNotAllowed      a job has a higher class than its tenant may use
@@ -101,6 +102,7 @@ from functions.domain.errors.stage import (
 from functions.domain.errors.tenants import (
     BacklogExceeded,
     FiresExceeded,
+    FlowsExceeded,
     PriorityNotAllowed,
     QuotaExceeded,
     RateExceeded,

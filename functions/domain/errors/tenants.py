@@ -87,6 +87,19 @@ class SchedulesExceeded(TickwheelError):
         self.limit = limit
 
 
+class FlowsExceeded(TickwheelError):
+    """As many flows of a tenant have limits as may, and another would get some. tenant: None where they are the stage's."""
+
+    def __init__(self, tenant: str | None, *, count: int, limit: int) -> None:
+        owner = "the stage" if tenant is None else f"tenant {tenant}"
+        super().__init__(
+            f"{owner} has {count} flows with limits of their own, and {limit} may be there: delete the limits of some, or say limits in "
+            "the jobs"
+        )
+        self.count = count
+        self.limit = limit
+
+
 class FiresExceeded(TickwheelError):
     """The schedules of a tenant would fire more often than they may. per_minute: what they come to without this change.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from math import ceil
@@ -18,7 +18,7 @@ from typing import Any
 from functions.domain import key_lengths
 from functions.domain.errors import InvalidJob, Undecodable
 from functions.domain.gcra import tolerance_of
-from functions.domain.instants import DAY, HOUR, MINUTE, SECOND, to_ms
+from functions.domain.instants import DAY, HOUR, MINUTE, SECOND, from_ms, to_ms
 
 MAX_FLOWS = 3
 """Flows that a job may name."""
@@ -26,6 +26,9 @@ MAX_FLOWS = 3
 MAX_BURST = 10_000
 MAX_CONCURRENCY = 1_000
 """As many permits as a plan may have, too."""
+
+MAX_SET = 1_000
+"""Flows of a tenant, or of the stage, whose limits are set."""
 
 MAX_COUNT = 1_000
 """Calls of a rate: a flow is one item of DynamoDB, which takes 1,000 writes a second (https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html)."""
@@ -116,6 +119,11 @@ class NamedFlow:
         if self.limits is not None and self.scope is FlowScope.STAGE:
             raise InvalidJob("excludes limits: those of the stage's flows are set by its operators", field="scope")
 
+    @property
+    def is_ordered(self) -> bool:
+        """Whether it says that jobs run one after the other."""
+        return self.limits is not None and self.limits.is_ordered
+
     def owner_of(self, tenant: str) -> str:
         """Who owns the flow that a job of a tenant names."""
         return tenant if self.scope is FlowScope.TENANT else THE_STAGE
@@ -158,11 +166,21 @@ class FlowState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderRow:
-    """That a job is in the order of a flow. place: its key there. job_id: whose it is. missed_at: since when nothing was known of it."""
+    """That a job is in the order of a flow. place: its key there. job_id: whose it is.
+
+    missed_at: of who holds the order, since when nothing was known of it. expires_at: when it may be forgotten, of one that is written.
+    """
 
     place: str
     job_id: str
     missed_at: datetime | None = None
+    expires_at: datetime | None = field(default=None, compare=False)
+
+    @property
+    def known_at(self) -> datetime:
+        """Since when it may start: it is due, and was submitted."""
+        due, asked = self.place.split("#")[:2]
+        return from_ms(max(int(due), int(asked)))
 
     @property
     def run(self) -> int:
@@ -172,10 +190,14 @@ class OrderRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowOrder:
-    """Who runs, and who is first. holder: what has started and has not been found to have ended."""
+    """Who runs, and who is first. holder: what has started and has not been found to have ended.
+
+    missed_at: when somebody was due of whom nothing was known. It counts for all that were to start by then.
+    """
 
     holder: OrderRow | None = None
     head: OrderRow | None = None
+    missed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

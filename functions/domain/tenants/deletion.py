@@ -22,7 +22,7 @@ class DeletionStage(StrEnum):
     """What there is of a tenant, in the order in which it is deleted.
 
     operations: the open ones. timers: far rows of jobs. schedules: with their states and alarm rows. states: of schedules
-    that were deleted before. objects: payloads and exports. breakers: among everybody's. rows: whatever the tenants table has of it, last the marks of
+    that were deleted before. objects: payloads and exports. breakers: among everybody's. flows: their rooms, orders and permits, and its jobs in the rooms of the stage's. rows: whatever the tenants table has of it, last the marks of
     days, by which its far rows are found. ledger: by far the most expensive.
     """
 
@@ -33,6 +33,7 @@ class DeletionStage(StrEnum):
     OBJECTS = "objects"
     LETTERS = "letters"
     BREAKERS = "breakers"
+    FLOWS = "flows"
     ROWS = "rows"
     LEDGER = "ledger"
 

@@ -7,7 +7,7 @@ its leaving the order costs a look of whoever waits behind it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from functions.domain.instants import HOUR
@@ -15,7 +15,7 @@ from functions.domain.jobs.claims import ABSENT_IS_OVER
 from functions.domain.jobs.job import Delivery, Job, Timer
 from functions.domain.jobs.job_id import job_id_of, parse_job_id
 from functions.domain.lifecycle import State
-from functions.domain.targets.flows import FlowId, OrderRow, place_in_order, place_in_room
+from functions.domain.targets.flows import FlowId, FlowOrder, OrderRow, place_in_order, place_in_room
 from functions.ports.clock import Clock
 from functions.ports.flows import FlowStore, StoredWaiting
 from functions.ports.ledger import Ledger
@@ -23,7 +23,11 @@ from functions.services.far_ring.flow_limits import KnownFlowLimits
 
 LOST_AFTER: timedelta = HOUR
 """A job that was due, that nobody has ever claimed or put back, and that somebody has missed for so long, was never placed: whoever submitted it
-died in between. Counted from when it was missed and not from its time, so that a stage that stood still takes nobody for lost."""
+died in between. Counted from when somebody was missed and not from its time, so that a stage that stood still takes nobody for lost."""
+
+ORDER_LIFE = timedelta(days=400)
+"""How long a row is kept after its job was to start or to wake last: longer than any job waits, since a pause places it anew.
+It only goes by this where nothing asks for its flow any more."""
 
 MOST_STEPS = 10
 """Rows of jobs that have ended that one look removes. Who is behind more of them waits for the next look."""
@@ -63,7 +67,7 @@ class FlowOrders:
             if first is not None and first[0].job_id == mine.job_id:
                 if first[0].run == mine.run:
                     # Another place than this one is of the same submission, which was repeated.
-                    return self.flows.hold(flow, first[0])
+                    return self.flows.hold(flow, replace(mine, place=first[0].place))
                 if first[0].run > mine.run:
                     return False  # it has been replayed since
                 self.flows.finish(flow, first[0].place)
@@ -103,10 +107,10 @@ class FlowOrders:
 
     def end(self, flow: FlowId, timer: Timer) -> bool:
         """After an attempt: whether its job has ended, and left the order."""
-        mine = row_of(timer)
-        if not self._is_over(flow, mine):
+        found = self.ledger.get(timer.job.key)
+        if found is None or not found.is_settled:
             return False
-        self.flows.finish(flow, mine.place)
+        self.flows.finish(flow, row_of(timer).place)
         return True
 
     def _first(self, flow: FlowId) -> tuple[OrderRow, bool] | None:
@@ -116,12 +120,12 @@ class FlowOrders:
             first = order.holder or order.head
             if first is None:
                 return None
-            if not self._is_over(flow, first):
+            if not self._is_over(flow, first, order):
                 return first, order.holder is not None
             self.flows.finish(flow, first.place)
         return None
 
-    def _is_over(self, flow: FlowId, row: OrderRow) -> bool:
+    def _is_over(self, flow: FlowId, row: OrderRow, order: FlowOrder) -> bool:
         job_id, now = parse_job_id(row.job_id), self.clock.now()
         found = self.ledger.get(job_id.key)
         if found is not None:
@@ -130,10 +134,13 @@ class FlowOrders:
             return True
         if job_id.due_at > now:
             return False
-        if row.missed_at is None:
-            self.flows.miss(flow, row, now=now)
+        holder = order.holder
+        missed_at = order.missed_at if holder is None else holder.missed_at
+        if missed_at is None or (holder is None and missed_at < row.known_at):
+            # Nobody behind it was missed before: they are due later. So one note is enough for all who are lost.
+            self.flows.miss(flow, now=now, holder=holder)
             return False
-        return row.missed_at + LOST_AFTER < now
+        return missed_at + LOST_AFTER < now
 
 
 def row_of(timer: Timer) -> OrderRow:
@@ -142,7 +149,8 @@ def row_of(timer: Timer) -> OrderRow:
     place = place_in_order(
         scheduled_at=job.scheduled_at, asked_at=job.submitted_at, identity=job.identity, run=timer.spent
     )
-    return OrderRow(place=place, job_id=str(job_id_of(job)))
+    expires_at = max(timer.wakes_at, job.scheduled_at) + ORDER_LIFE
+    return OrderRow(place=place, job_id=str(job_id_of(job)), expires_at=expires_at)
 
 
 def _is_ahead(row: OrderRow, *, now: datetime) -> bool:
