@@ -30,6 +30,10 @@ class Act(StrEnum):
     """Everybody is paused, and resumed."""
     FLOWS = "flows"
     """Jobs name a flow of their tenant, which bounds their rate or how many of them run at once."""
+    CALLBACKS = "callbacks"
+    """Jobs name callbacks, which are told of their ends."""
+    DEADLINES = "deadlines"
+    """Jobs have a deadline of their runs."""
 
 
 HINDERING = frozenset({Act.FLOWS, Act.RATES, Act.PERMITS, Act.TENANT_PAUSES, Act.STAGE_PAUSES})
