@@ -45,8 +45,9 @@ BUDGETS: Mapping[str, Units] = {
     "on_success and on_end": Units(8, 0, 2.7),
     _PLAIN: Units(4, 1.8, 0.3),
     _REMEMBERING: Units(4, 1.8, 0.3),
-    # Its row, which tells its id from one that nobody was given, a look at its schedule, and its place in the history.
-    _TRIGGERED: Units(4, 1, 1.2),
+    # Its row, which tells its id from one that nobody was given, a look at its schedule, and its place in the history. Its message is sent,
+    # received and deleted alone.
+    _TRIGGERED: Units(4, 1, 3),
     # Two writes of a state row of more than a unit, and a look at it.
     _KEEPING: Units(7, 2.8, 0.3),
 }
