@@ -1,4 +1,4 @@
-"""`python -m bench [units] [schedules] [nasty] [calls] [promotion] [logs] [emitted] [cold_start] [lag]`: measure, print, hold to the budgets; without a name, all.
+"""`python -m bench [units] [runs] [schedules] [nasty] [calls] [promotion] [logs] [emitted] [cold_start] [lag]`: measure, print, hold to the budgets; without a name, all.
 
 Exits with 1 when a figure breaks its budget, and names it. The figures are in .build/bench; with --keep also in bench/results,
 which the pages quote.
@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Console
 
-from bench import calls, cold_start, emitted, lag, logs, nasty, promotion, results, schedules, units
+from bench import calls, cold_start, emitted, lag, logs, nasty, promotion, results, runs, schedules, units
 
 PARTS: Mapping[str, Callable[[Console], list[str]]] = {
     "units": units.run,
+    "runs": runs.run,
     "schedules": schedules.run,
     "nasty": nasty.run,
     "calls": calls.run,

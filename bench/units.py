@@ -94,7 +94,7 @@ def above_budget(measured: Measured) -> list[str]:
 
 def measure(endpoint_url: str, console: Console, *, jobs: int) -> Measured:
     """Run so many jobs on every path, against the engine at that address."""
-    rig = _Rig()
+    rig = Rig()
     with hearing(rig.handlers, endpoints={"dynamodb": endpoint_url}):
         rig.build()
         tick, mark, knowledge = rig.measure_tick(), rig.measure_mark(), rig.measure_knowledge()
@@ -114,7 +114,7 @@ def measure(endpoint_url: str, console: Console, *, jobs: int) -> Measured:
         )
 
 
-class _Rig:
+class Rig:
     def __init__(self) -> None:
         self.clock = SettableClock()
         self._meter = Meter()

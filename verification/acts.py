@@ -32,6 +32,10 @@ class Act(StrEnum):
     """Jobs name a flow of their tenant, which bounds their rate or how many of them run at once."""
     ORDERS = "orders"
     """Jobs name a flow of their tenant, in which they run one after the other."""
+    CALLBACKS = "callbacks"
+    """Jobs name callbacks, which are told of their ends."""
+    DEADLINES = "deadlines"
+    """Jobs have a deadline of their runs."""
 
 
 HINDERING = frozenset({Act.FLOWS, Act.ORDERS, Act.RATES, Act.PERMITS, Act.TENANT_PAUSES, Act.STAGE_PAUSES})

@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
-from functions.domain.instants import MILLISECOND, parse_instant
+from functions.domain.instants import MILLISECOND, SECOND, parse_instant
 from functions.domain.jobs.job import MAX_PARKED, Delivery
 from functions.domain.jobs.occurrence import identity_of
 from functions.domain.lifecycle import TERMINAL, State
 from verification.history import Call, Cancel, Fires, History, Job, Row
+from verification.tellings import check_tellings
 
-_NO_CALL_NEEDED = frozenset({"breaker_open", "flow_wait_too_long"})
+_NO_CALL_NEEDED = frozenset({"breaker_open", "flow_wait_too_long", "run_deadline"})
 """Classes of errors with which a job fails for good although its target was never called."""
 
 
@@ -48,6 +49,10 @@ class Invariant(StrEnum):
     """No more calls begin in any time than the rate of their flow and its burst, and no more run at once than its bound."""
     ORDER_KEPT = "order_kept"
     """Jobs of an ordered flow run one at a time through all of their attempts, and by their due times as far as they are known."""
+    CALLBACKS_KEPT = "callbacks_kept"
+    """Each end of a job is told once to each callback that asked for it, as it was, and nothing else is told."""
+    DEADLINES_KEPT = "deadlines_kept"
+    """No call begins of a job whose run has taken as long as it may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +129,7 @@ class _Judge:
             self._check_flow(*flow)
         for flow in sorted({(job.tenant, job.flow.key) for job in self._history.jobs if job.flow and job.is_ordered}):
             self._check_order(*flow)
+        check_tellings(self._history, self._calls, partial(self._expect, Invariant.CALLBACKS_KEPT))
         return self._judgement
 
     def _expect(self, invariant: Invariant, key: str, is_true: bool, text: str) -> None:
@@ -167,6 +173,14 @@ class _Judge:
         is_in_time = (early <= _RESOLUTION or is_hastened) and call.scheduled_at == asked.due_at
         text = f"called at {call.called_at} for {call.scheduled_at}, its caller {call.ahead} ahead, due {asked.due_at}"
         self._expect(Invariant.NOTHING_EARLY, call.key, is_in_time, text)
+        job = self._jobs.get(call.key)
+        # A replay, and whoever lets a job run now, begins its age anew.
+        counts = not self._replays[call.key] and asked.hastened_at is None
+        counts = counts and call.key not in self._history.disturbed
+        if job is not None and job.ends_by is not None and counts:
+            late = call.called_at + call.ahead - job.ends_by
+            text = f"called at {call.called_at}, its caller {call.ahead} ahead, and was to end by {job.ends_by}"
+            self._expect(Invariant.DEADLINES_KEPT, call.key, late < _TO_A_CALL, text)
         is_its_own = call.tenant == asked.tenant and call.payload == asked.payload
         is_payload_its_own = call.payload == asked.payload
         payloads = (
@@ -348,6 +362,8 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _PASSES_FOR_LOST = timedelta(minutes=55)
 """Of which nothing is known for an hour, by any clock, is passed over."""
 
+_TO_A_CALL = SECOND
+"""From the look at a clock until a call begins."""
 _RESOLUTION = MILLISECOND
 """Instants are kept in whole milliseconds."""
 

@@ -6,6 +6,7 @@ import random
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
+from functions.domain.jobs.callbacks import NO_CALLBACKS, Callbacks
 from functions.domain.jobs.job import Delivery, Payload, Precision, Priority
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
@@ -27,6 +28,17 @@ FLOWS: Mapping[int, tuple[NamedFlow, ...]] = {
 
 IN_ORDER = NamedFlow(key="in-order", limits=FlowLimits(is_ordered=True))
 """Of every third job, between these."""
+
+TOLD = "https://told.example.com/"
+CALLBACKS: Mapping[int, Callbacks] = {
+    0: Callbacks(on_success=TOLD, on_failure=TOLD, on_end=TOLD),
+    2: Callbacks(on_end=TOLD),
+    3: Callbacks(on_failure=TOLD),
+}
+"""Of every fourth job, in the same way. All of an at_most_once job are refused."""
+
+WITH_A_DEADLINE = 1
+"""Of every third job, in the same way."""
 
 _DELIVERIES = (*[Delivery.EXACTLY_ONCE] * 6, *[Delivery.AT_LEAST_ONCE] * 2, Delivery.AT_MOST_ONCE)
 _GOES_ON = "lasting"
@@ -80,8 +92,18 @@ class Drawing:
             retry=self._retry(delivery),
             expires_after=chance.choice([None] * 9 + [timedelta(seconds=self._pace.expires_after)]),
             flows=self._flows(number),
+            callbacks=self._callbacks(number, delivery),
+            run_deadline=self._deadline(number),
             tags=(TAG,) if Act.OPERATIONS in self._acts and chance.random() < 0.4 else (),
         )
+
+    def _callbacks(self, number: int, delivery: Delivery) -> Callbacks:
+        is_with = Act.CALLBACKS in self._acts and delivery is not Delivery.AT_MOST_ONCE
+        return CALLBACKS.get(number % 4, NO_CALLBACKS) if is_with else NO_CALLBACKS
+
+    def _deadline(self, number: int) -> timedelta | None:
+        is_with = Act.DEADLINES in self._acts and number % 3 == WITH_A_DEADLINE
+        return timedelta(seconds=self._pace.expires_after) if is_with else None
 
     def schedule(self, number: int) -> Schedule:
         """A schedule that fires often enough for its episode."""

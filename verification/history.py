@@ -38,6 +38,7 @@ class Job:
 
     key: of its ledger row. is_accepted: a client received that it will run. hastened_at: when somebody asked first to let
     it run at once. flow: that it names. known_at: when a client received that it will run; None where none did.
+    callbacks: names of those that are to be told of its end. ends_by: when its run has taken as long as it may.
     """
 
     key: str
@@ -50,6 +51,8 @@ class Job:
     hastened_at: datetime | None = None
     flow: NamedFlow | None = None
     known_at: datetime | None = None
+    callbacks: frozenset[str] = frozenset()
+    ends_by: datetime | None = None
 
     def __post_init__(self) -> None:
         require_aware(self.due_at)
@@ -153,12 +156,28 @@ class Replay:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Telling:
+    """A callback was told of the end of a job.
+
+    key: of the callback's own job. about: of the job that has ended. at: when its target was called; None where the callback became a
+    dead letter, which says what it would have told.
+    """
+
+    key: str
+    name: str
+    about: str
+    state: str
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class History:
     """A whole run. calls: in the order in which the target saw them.
 
     disturbed: keys whose workers died, stalled or met a failing store: their effects may be repeated before they are
     settled, and they may end without a call. ended_at: when nothing was left to do. slack: how much later than another a call may
-    come that was let through before it: clocks differ, and a call takes a moment to begin.
+    come that was let through before it: clocks differ, and a call takes a moment to begin. tellings: what callbacks were told, whose calls
+    are not among `calls`.
     """
 
     jobs: Sequence[Job]
@@ -171,3 +190,4 @@ class History:
     disturbed: frozenset[str] = field(default=frozenset())
     replays: Sequence[Replay] = ()
     slack: timedelta = timedelta(0)
+    tellings: Sequence[Telling] = ()

@@ -21,8 +21,10 @@ from testkit.world.fires import Run
 from testkit.world.process import Process
 from testkit.world.promises import Expected, Promises, Stores
 from testkit.world.targets import answer_of
+from verification.drawing import TOLD
 from verification.faults import Chaos, Fault
-from verification.history import Answer, Call, Cancel, Job, Replay
+from verification.history import Answer, Call, Cancel, Job, Replay, Telling
+from verification.tellings import tellings_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class _Seen:
     at: datetime
     ahead: timedelta
     run: Run | None
+    target: str
 
     def with_reports(self, said: Mapping[int, Answer]) -> Call:
         """said: what targets that answered 202 reported later, by their runs."""
@@ -233,7 +236,9 @@ class Recorder(Promises):
         self.expect(not is_paused, f"called although its tenant is paused: {key}")
         self._fences[key] = max(invocation.fence, seen)
         answer = Answer.STALE if run is None else self._answer(timer, invocation)
-        self._seen.append(_Seen(invocation, payload, answer, self._clock.instant, process.clock.ahead, run))
+        self._seen.append(
+            _Seen(invocation, payload, answer, self._clock.instant, process.clock.ahead, run, timer.job.target)
+        )
         if answer is Answer.PENDING and run is not None:
             self.goes_on(run)
         return run
@@ -262,7 +267,11 @@ class Recorder(Promises):
 
     def calls(self) -> list[Call]:
         """What the target saw, in order."""
-        return [seen.with_reports(self._said) for seen in self._seen]
+        return [seen.with_reports(self._said) for seen in self._seen if seen.target != TOLD]
+
+    def tellings(self) -> list[Telling]:
+        """What callbacks were told."""
+        return tellings_of(seen.with_reports(self._said) for seen in self._seen if seen.target == TOLD and seen.run)
 
     def _job(self, key: str, submission: Submission, due_at: datetime, *, is_accepted: bool) -> Job:
         hastened = [
@@ -282,6 +291,8 @@ class Recorder(Promises):
             hastened_at=min(hastened, default=None),
             flow=next(iter(submission.flows), None),
             known_at=self._moved_as[key].at if key in self._moved_as else self._known_at.get(key),
+            callbacks=frozenset(name.value for name, _ in submission.callbacks.named()),
+            ends_by=due_at + submission.run_deadline if submission.run_deadline is not None else None,
         )
 
     def _has_moved(self, key: str, row: LedgerRow, process: Process) -> None:

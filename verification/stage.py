@@ -25,7 +25,7 @@ from testkit.world.passing import TICK
 from testkit.world.process import SMOOTHLY, Conditions, Process
 from testkit.world.world import World
 from verification.acts import Act
-from verification.drawing import IN_ORDER
+from verification.drawing import IN_ORDER, TOLD
 from verification.faults import Chaos, Fault
 from verification.history import DeadLetterSeen, History, Row
 from verification.lives import Life, Scheduling
@@ -33,6 +33,7 @@ from verification.owned import Owning
 from verification.pace import MINUTES, Pace
 from verification.recorder import Recorder
 from verification.struck import Struck
+from verification.tellings import telling_of
 
 MESSAGE_AGE = timedelta(days=13)
 """How long a copy of a message may stay away, and come after all."""
@@ -164,11 +165,22 @@ class Stage(Scheduling, Owning, World):
     def whole_history(self) -> History:
         """Of a stage that has been finished."""
         disturbed = [process.keys for process in self.processes if process.has_suffered]
-        in_flows = [job.flow.key for job in self.record.asked_for() if job.flow is not None]
+        asked, tellings, letters = self.record.asked_for(), self.record.tellings(), self.dead_letters.letters.values()
+        in_flows = [job.flow.key for job in asked if job.flow is not None]
         self.acts[Act.ORDERS] += in_flows.count(IN_ORDER.key)
         self.acts[Act.FLOWS] += len(in_flows) - in_flows.count(IN_ORDER.key)
+        self.acts[Act.CALLBACKS] += sum(bool(job.callbacks) for job in asked)
+        self.acts[Act.DEADLINES] += sum(job.ends_by is not None for job in asked)
+        untold = [letter for letter in letters if letter.timer is not None and letter.timer.job.target == TOLD]
+        tellings += [
+            telling_of(letter.timer.job.key, letter.timer.job.payload.text, None)
+            for letter in untold
+            if letter.timer is not None
+        ]
+        of_callbacks = {telling.key for telling in tellings}
         return History(
-            jobs=self.record.asked_for(),
+            jobs=asked,
+            tellings=tellings,
             slack=self.wheel.skew + _TO_A_CALL,
             fires=[self.owed(key, caught_up_at=self._caught_up_at, ended_at=self._ended_at) for key in self.lives],
             calls=self.record.calls(),
@@ -183,10 +195,12 @@ class Stage(Scheduling, Owning, World):
                     over=tuple(self.record.over.get(key, ())),
                 )
                 for key, row in self._rows.items()
+                if key not in of_callbacks
             },
             letters=[
                 DeadLetterSeen(f"{letter.tenant}#{letter.identity}", letter.error_class)
-                for letter in self.dead_letters.letters.values()
+                for letter in letters
+                if letter not in untold
             ],
             cancels=self.record.all_cancels(),
             ended_at=self._ended_at,

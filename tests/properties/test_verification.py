@@ -15,11 +15,12 @@ from typer.testing import CliRunner
 
 from functions.domain.far_ring.timer_key import timer_key
 from functions.domain.instants import MINUTE, SECOND
-from functions.domain.jobs.job import Delivery, Priority
+from functions.domain.jobs.job import Delivery, Priority, Timer
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.lifecycle import State
 from functions.ports.ledger import Applied
 from functions.services.far_ring.flow_order import FlowOrders, row_of
+from functions.services.jobs.callback_caller import CallbackCaller
 from functions.services.targets import breakers
 from functions.sweeper import sweep
 from functions.worker.claimer import Claimer
@@ -37,7 +38,7 @@ from tests.properties.schedule_histories import kill_when_it_records
 from tickwheel.cli import app
 from verification.acts import Act
 from verification.checker import Invariant
-from verification.drawing import FLOWS, IN_ORDER
+from verification.drawing import CALLBACKS, FLOWS, IN_ORDER
 from verification.episode import EpisodeResult, judged, run_episode
 from verification.faults import IN_MEMORY
 from verification.stage import Stage
@@ -153,6 +154,31 @@ def leaves_its_order_when_it_fails(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     monkeypatch.setattr(
         FlowOrders, "end", lambda orders, flow, timer: orders.flows.finish(flow, row_of(timer).place) or True
     )
+    return {}
+
+
+def a_worker_dies_when_it_has_settled(stage: Stage) -> None:
+    """Its callbacks are not put yet; its message comes again."""
+    submit(stage, callbacks=CALLBACKS[0])
+    worker = hold_a_worker(stage)
+    worker.go_to("ledger.settle")
+    worker.kill(after=True)
+
+
+def finds_no_callback_that_is_left(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(CallbackCaller, "found", lambda *_: None)
+    return {}
+
+
+def a_retry_is_due_when_its_run_is_over(stage: Stage) -> None:
+    """Its policy grants it, and its deadline does not."""
+    submit(stage, calls="broken", run_deadline=5 * SECOND, retry=RetryPolicy(attempts=2, base=20 * SECOND))
+    stage.work()
+    stage.time_passes(MINUTE)
+
+
+def forgets_deadlines(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(Timer, "ends_by", None)
     return {}
 
 
@@ -339,6 +365,8 @@ EPISODES = [
     (a_job_of_an_order_comes_before_one_that_is_due_before_it, starts_whoever_comes, Invariant.ORDER_KEPT),
     (a_job_of_an_order_waits_for_its_next_attempt, holds_nothing, Invariant.ORDER_KEPT),
     (a_job_of_an_order_waits_for_its_next_attempt, leaves_its_order_when_it_fails, Invariant.ORDER_KEPT),
+    (a_worker_dies_when_it_has_settled, finds_no_callback_that_is_left, Invariant.CALLBACKS_KEPT),
+    (a_retry_is_due_when_its_run_is_over, forgets_deadlines, Invariant.DEADLINES_KEPT),
     (
         schedule_histories.a_pause_leaves_messages_behind,
         schedule_mutations.admits_whatever_comes,

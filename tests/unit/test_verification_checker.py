@@ -16,7 +16,8 @@ from functions.domain.lifecycle import State
 from functions.domain.targets.flows import FlowLimits, NamedFlow, parse_rate
 from testkit.builders import NOON
 from verification.checker import Invariant, judge
-from verification.history import Answer, Call, Cancel, DeadLetterSeen, Fires, History, Job, Replay, Row
+from verification.history import Answer, Call, Cancel, DeadLetterSeen, Fires, History, Job, Replay, Row, Telling
+from verification.tellings import telling_of
 
 KEY = "acme#invoice"
 FIRE = f"acme#{identity_of('nightly', NOON)}"
@@ -76,6 +77,11 @@ REPLAY = Replay(KEY, NOON + 4 * SECOND)
 REPLAYED = a_row(number=5, over=[(NOON + 2 * SECOND, NOON + 4 * SECOND)])
 """It had failed for good two seconds after noon."""
 OF_FIRE: dict[str, Any] = {"key": FIRE}
+TELLS = a_job(callbacks=frozenset({"on_success", "on_end"}))
+
+
+def told(name: str, *, state: str = "succeeded", at: Any = NOON + MINUTE, key: str = "") -> Telling:
+    return Telling(key=key or f"acme#{name}", name=name, about=KEY, state=state, at=at)
 
 
 def of_a_flow(flow: NamedFlow, *calls: Call, **overrides: Any) -> History:
@@ -160,6 +166,33 @@ GOOD = {
     "comes with the burst of its flow": of_a_flow(SLOW, a_call(), a_call(), a_call(2)),
     "comes by another clock": of_a_flow(SLOW, *[a_call()] * 4, slack=2 * SECOND),
     "comes late because its worker stalled": of_a_flow(SLOW, *[a_call()] * 3, disturbed=frozenset({"acme#job-2"})),
+    "has time left when it is tried again": a_history(
+        a_job(ends_by=NOON + 4 * SECOND), [STUMBLE, a_call(3)], a_row(number=3)
+    ),
+    "takes too long": a_history(
+        a_job(ends_by=NOON + SECOND), [], a_row(State.FAILED, 0), letters=[DeadLetterSeen(KEY, "run_deadline")]
+    ),
+    "tells of its success": a_history(TELLS, [a_call()], a_row(), tellings=[told("on_success"), told("on_end")]),
+    "tells of its failure and of the success of its replay": a_history(
+        TELLS,
+        [STUMBLE, a_call(5)],
+        REPLAYED,
+        replays=[REPLAY],
+        tellings=[
+            told("on_end", state="failed", at=NOON + 3 * SECOND, key="c3"),
+            told("on_success", at=NOON + MINUTE),
+            told("on_end", at=NOON + MINUTE),
+        ],
+    ),
+    "tells of its cancel": a_history(
+        TELLS, [], a_row(State.CANCELLED), cancels=[CANCELLED], tellings=[told("on_end", state="cancelled")]
+    ),
+    "tells in a dead letter": a_history(
+        TELLS, [a_call()], a_row(), tellings=[told("on_success", at=None), told("on_end", at=None)]
+    ),
+    "keeps no row and tells of its success": a_history(
+        replace(TELLS, delivery=AT_LEAST), [a_call()], tellings=[told("on_success"), told("on_end")]
+    ),
     "succeeds": a_history(a_job(), [a_call()], a_row()),
     "succeeds at the second attempt": a_history(a_job(), [STUMBLE, a_call(2)], a_row(number=2)),
     "is rescued after its effect": a_history(
@@ -236,6 +269,41 @@ BAD = {
     "has its turn before one that was due before": (
         Invariant.ORDER_KEPT,
         in_order(a_turn("a", 9, until=10), a_turn("b", 5, due=1, until=8)),
+    ),
+    "is begun after its run should have ended": (
+        Invariant.DEADLINES_KEPT,
+        a_history(a_job(ends_by=NOON + SECOND), [STUMBLE, a_call(3)], a_row(number=3)),
+    ),
+    "tells nobody of its success": (Invariant.CALLBACKS_KEPT, a_history(TELLS, [a_call()], a_row())),
+    "tells one of two": (
+        Invariant.CALLBACKS_KEPT,
+        a_history(TELLS, [a_call()], a_row(), tellings=[told("on_end")]),
+    ),
+    "tells one twice": (
+        Invariant.CALLBACKS_KEPT,
+        a_history(TELLS, [a_call()], a_row(), tellings=[told("on_success"), told("on_end"), told("on_end", key="c2")]),
+    ),
+    "tells of another end": (
+        Invariant.CALLBACKS_KEPT,
+        a_history(TELLS, [a_call()], a_row(), tellings=[told("on_success"), told("on_end", state="failed")]),
+    ),
+    "tells before it has ended": (
+        Invariant.CALLBACKS_KEPT,
+        a_history(
+            a_job(callbacks=frozenset({"on_end"})), [a_call()], a_row(), tellings=[told("on_end", at=NOON + SECOND)]
+        ),
+    ),
+    "tells whom it should not": (
+        Invariant.CALLBACKS_KEPT,
+        a_history(a_job(), [a_call()], a_row(), tellings=[told("on_end")]),
+    ),
+    "keeps no row and tells nobody": (
+        Invariant.CALLBACKS_KEPT,
+        a_history(replace(TELLS, delivery=AT_LEAST), [a_call()]),
+    ),
+    "keeps no row and tells of a success that there was not": (
+        Invariant.CALLBACKS_KEPT,
+        a_history(replace(TELLS, delivery=AT_LEAST), [STUMBLE], letters=[LETTER], tellings=[told("on_end")]),
     ),
     "runs while another of its flow does": (
         Invariant.FLOWS_KEPT,
@@ -396,3 +464,11 @@ def test_a_violation_says_what_was_seen() -> None:
     assert violation.text == (
         "is succeeded at attempt 1, fence 1, ''; its target saw attempt 1 with fence 1 at 12:00:01.000000 (failed)"
     )
+
+
+def test_what_a_callback_was_told_is_read_from_its_payload():
+    payload = (
+        '{"callback":"on_end","job":{"id":"j1~acme~2e~ttzw00~1~n0p8ww00~invoice","tenant":"acme","state":"failed"}}'
+    )
+
+    assert telling_of("acme#c", payload, NOON) == told("on_end", state="failed", at=NOON, key="acme#c")
