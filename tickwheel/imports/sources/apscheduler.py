@@ -152,7 +152,7 @@ def _expression(value: Any) -> str:
             return f"{first}{step}" if last is None or last == first else f"{first}-{last}{step}"
         case "WeekdayRangeExpression":
             ends = [
-                days[each]
+                _DAYS[each]
                 for each in (state.get("first"), state.get("last"))
                 if isinstance(each, int) and 0 <= each < len(_DAYS)
             ]
