@@ -2,7 +2,6 @@
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterator
 from datetime import date, datetime
 from json import decoder, scanner
 from pathlib import Path
@@ -67,16 +66,6 @@ def read_json(text: str) -> Any:
         raise Unreadable("is nested too deeply") from None
     except ValueError as error:
         raise Unreadable(f"is not JSON: {error}") from None
-
-
-def read_any(text: str) -> Iterator[Any]:
-    """The documents of a JSON file, or of a YAML file. Raises Unreadable."""
-    if text.lstrip()[:1] in {"{", "["}:
-        yield read_json(text)
-        return
-    from tickwheel.imports.yaml_documents import read_yaml
-
-    yield from read_yaml(text)
 
 
 def plain(value: Any) -> Any:

@@ -3,12 +3,20 @@
 from collections.abc import Iterator
 from typing import Any
 
-from tickwheel.imports.documents import MOST_DEPTH, MOST_NODES, Lined
+from tickwheel.imports.documents import MOST_DEPTH, MOST_NODES, Lined, read_json
 from tickwheel.imports.fields import Unreadable
 
 _MOST_DOCUMENTS = 5_000
 _FUNCTIONS = {"!Ref": "Ref", "!Condition": "Condition"}
 """Short forms of CloudFormation that are no Fn::…"""
+
+
+def read_any(text: str) -> Iterator[Any]:
+    """The documents of a JSON file, or of a YAML file. Raises Unreadable."""
+    if text.lstrip()[:1] in {"{", "["}:
+        yield read_json(text)
+    else:
+        yield from read_yaml(text)
 
 
 def read_yaml(text: str) -> Iterator[Any]:

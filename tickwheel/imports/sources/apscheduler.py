@@ -21,6 +21,7 @@ from tickwheel.imports.years import bounds_of
 _MAGIC = b"SQLite format 3\x00"
 _FIELDS = ("year", "month", "week", "day", "day_of_week", "hour", "minute", "second")
 """From the largest to the smallest; smaller ones than the smallest that is given are at their least."""
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _ORDINALS = {"1st": 1, "2nd": 2, "3rd": 3, "4th": 4, "5th": 5}
 _UNITS = ("weeks", "days", "hours", "minutes", "seconds")
 
@@ -150,13 +151,17 @@ def _expression(value: Any) -> str:
             first, last = state.get("first"), state.get("last")
             return f"{first}{step}" if last is None or last == first else f"{first}-{last}{step}"
         case "WeekdayRangeExpression":
-            days = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
             ends = [
-                days[each]
+                _DAYS[each]
                 for each in (state.get("first"), state.get("last"))
-                if isinstance(each, int) and 0 <= each < len(days)
+                if isinstance(each, int) and 0 <= each < len(_DAYS)
             ]
             return "-".join(dict.fromkeys(ends)) + step
+        case "WeekdayPositionExpression":
+            ordinals, number, weekday = (*_ORDINALS, "last"), state.get("option_num"), state.get("weekday")
+            if isinstance(number, int) and isinstance(weekday, int) and number < len(ordinals) and weekday < len(_DAYS):
+                return f"{ordinals[number]} {_DAYS[weekday]}"
+            raise Unreadable("has a day of a month that cannot be read")
         case "LastDayOfMonthExpression":
             return "last"
         case _:
@@ -166,6 +171,8 @@ def _expression(value: Any) -> str:
 def _text(kind: str, trigger: Mapping[str, Any]) -> str:
     names = (*_FIELDS, *_UNITS, "interval", "run_date", "start_date", "end_date", "timezone")
     parts = {name: trigger[name] for name in names if trigger.get(name) not in (None, 0)}
+    if isinstance(parts.get("timezone"), Inert):
+        parts["timezone"] = zone_named(parts["timezone"]).key
     return f"{kind} " + ", ".join(f"{name}={value}" for name, value in parts.items())[:200]
 
 
@@ -222,7 +229,7 @@ def _days(day: str, weekday: str) -> tuple[str, str]:
     words = day.split()
     if day == "last":
         return "l", weekday
-    if len(words) == 2 and words[1] in {"mon", "tue", "wed", "thu", "fri", "sat", "sun"} and weekday == "*":  # noqa: PLR2004
+    if len(words) == 2 and words[1] in _DAYS and weekday == "*":  # noqa: PLR2004
         if words[0] == "last":
             return "*", f"{words[1]}l"
         if words[0] in _ORDINALS:

@@ -4,10 +4,11 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tickwheel.imports.documents import line_of, plain, read_any, text_of
+from tickwheel.imports.documents import line_of, plain, text_of
 from tickwheel.imports.fields import Unreadable
 from tickwheel.imports.found import Entry, Found, LeftOut, OfInterval, Place
 from tickwheel.imports.sources.aws_expressions import Read, read_expression
+from tickwheel.imports.yaml_documents import read_any
 
 _CALLED = ("arn:aws:lambda:", "arn:aws:sqs:", "arn:aws:sns:", "arn:aws:events:", "arn:aws:states:")
 _OF_FUNCTIONS = ("AWS::Serverless::Function", "AWS::Serverless::StateMachine")

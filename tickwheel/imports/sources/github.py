@@ -6,9 +6,10 @@ from typing import Any
 
 from tickwheel.imports.cron import parse
 from tickwheel.imports.dialects import GITHUB
-from tickwheel.imports.documents import line_of, plain, read_any, text_of
+from tickwheel.imports.documents import line_of, plain, text_of
 from tickwheel.imports.fields import Unreadable
 from tickwheel.imports.found import Entry, Found, LeftOut, OfClock, Place
+from tickwheel.imports.yaml_documents import read_any
 
 _REMARK = "GitHub may start it many minutes late, or leave it out under load; here it fires on time"
 

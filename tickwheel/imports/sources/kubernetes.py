@@ -5,10 +5,11 @@ from typing import Any
 
 from tickwheel.imports.cron import parse
 from tickwheel.imports.dialects import KUBERNETES
-from tickwheel.imports.documents import Lined, line_of, plain, read_any, text_of
+from tickwheel.imports.documents import Lined, line_of, plain, text_of
 from tickwheel.imports.durations import go_interval
 from tickwheel.imports.fields import Unreadable
 from tickwheel.imports.found import Entry, Found, LeftOut, OfClock, OfInterval, Place, Rule
+from tickwheel.imports.yaml_documents import read_any
 
 _OVERLAPS = {"Allow": "allow", "Forbid": "forbid", "Replace": "replace"}
 _CALLED = ("image", "command", "args")

@@ -5,10 +5,11 @@ from typing import Any
 
 from tickwheel.imports.cron import parse
 from tickwheel.imports.dialects import CRONTAB
-from tickwheel.imports.documents import line_of, plain, read_any, text_of
+from tickwheel.imports.documents import line_of, plain, text_of
 from tickwheel.imports.fields import Unreadable
 from tickwheel.imports.found import Entry, Found, LeftOut, OfClock, Place
 from tickwheel.imports.sources.aws_expressions import Read, read_expression
+from tickwheel.imports.yaml_documents import read_any
 
 _FIELDS = 5
 
