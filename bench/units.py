@@ -6,7 +6,7 @@ The Submitter, the Scanner and the Worker run as they are deployed, on a clock t
 import itertools
 import random
 import string
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -61,7 +61,13 @@ _OF_JOBS = tuple(table.name for table in ALL_TABLES if table is not SHARDS)
 
 # Printable characters at random: a payload that zlib cannot make smaller.
 _LETTERS = string.ascii_letters + string.digits + "!#$%&()*+,-./:;<=>?@[]^_`{|}~"
-_PAYLOAD = f'"{"".join(random.Random(1).choices(_LETTERS, k=PAYLOAD_BYTES - 2))}"'
+
+
+def _random_payload(seed: int) -> str:
+    return f'"{"".join(random.Random(seed).choices(_LETTERS, k=PAYLOAD_BYTES - 2))}"'
+
+
+_PAYLOAD = _random_payload(1)
 
 
 def run(console: Console) -> list[str]:
@@ -246,14 +252,19 @@ class _Rig:
         assert len(self._ran) == len(set(self._ran)) == jobs, f"{flow.key}: {len(self._ran)} runs of {jobs} jobs"
         return Units(used.writes / jobs, used.reads / jobs, used.sqs_requests / jobs)
 
-    def measure_collected(self, size: int, jobs: int) -> Units:
-        """Units of one of so many jobs that are given a hundred at once, from submission to their ends. size: of a request."""
+    def measure_collected(self, size: int, jobs: int, *, payload: Callable[[int], str] = _random_payload) -> Units:
+        """Units of one of so many jobs that are given a hundred at once, from submission to their ends.
+
+        size: of a request. payload: by the number of its job.
+        """
         path = Path(Ring.NEAR, Delivery.EXACTLY_ONCE, keyed=False)
         self._ran.clear()
         self._know()
         self._spent()
         due_at, collect = self.clock.now(), Collect(key=f"by {size}".replace(" ", "-"), window=_WINDOW)
-        submissions = [replace(self._submission(path, due_at), collect=collect) for _ in range(jobs)]
+        submission = replace(self._submission(path, due_at), collect=collect)
+        # Each its own: jobs of a row are compressed together.
+        submissions = [replace(submission, payload=payload(number)) for number in range(jobs)]
         for start in range(0, jobs, size):
             self._submit(submissions[start : start + size], path)
         for _ in range(_MOST_TURNS):
