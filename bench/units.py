@@ -6,7 +6,7 @@ The Submitter, the Scanner and the Worker run as they are deployed, on a clock t
 import itertools
 import random
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -67,6 +67,10 @@ def _random_payload(seed: int) -> str:
     return f'"{"".join(random.Random(seed).choices(_LETTERS, k=PAYLOAD_BYTES - 2))}"'
 
 
+def _small_payload(number: int) -> str:
+    return f'{{"order":{12_345_678 + 7_919 * number},"customer":"c-{31_337 * number % 100_003}","amount":"{97 * number}.50"}}'
+
+
 _PAYLOAD = _random_payload(1)
 
 
@@ -113,7 +117,7 @@ def measure(endpoint_url: str, console: Console, *, jobs: int) -> Measured:
                 name: rig.measure_flow(flow, jobs, is_used_up=name == budgets.WAITS)
                 for name, (flow, _) in budgets.FLOWS.items()
             },
-            {name: rig.measure_collected(size, jobs) for name, (size, _) in budgets.COLLECTED.items()},
+            {name: rig.measure_collected(*how, jobs) for name, (how, _) in budgets.COLLECTED.items()},
             tick,
             mark,
             knowledge,
@@ -252,16 +256,17 @@ class _Rig:
         assert len(self._ran) == len(set(self._ran)) == jobs, f"{flow.key}: {len(self._ran)} runs of {jobs} jobs"
         return Units(used.writes / jobs, used.reads / jobs, used.sqs_requests / jobs)
 
-    def measure_collected(self, size: int, jobs: int, *, payload: Callable[[int], str] = _random_payload) -> Units:
+    def measure_collected(self, size: int, is_small: bool, jobs: int) -> Units:
         """Units of one of so many jobs that are given a hundred at once, from submission to their ends.
 
-        size: of a request. payload: by the number of its job.
+        size: of a request. is_small: with short JSON objects as payloads.
         """
         path = Path(Ring.NEAR, Delivery.EXACTLY_ONCE, keyed=False)
         self._ran.clear()
         self._know()
         self._spent()
-        due_at, collect = self.clock.now(), Collect(key=f"by {size}".replace(" ", "-"), window=_WINDOW)
+        due_at, collect = self.clock.now(), Collect(key=f"by-{size}-{is_small}", window=_WINDOW)
+        payload = _small_payload if is_small else _random_payload
         submission = replace(self._submission(path, due_at), collect=collect)
         # Each its own: jobs of a row are compressed together.
         submissions = [replace(submission, payload=payload(number)) for number in range(jobs)]
