@@ -77,13 +77,15 @@ FLOWS: Mapping[str, tuple[NamedFlow, Units]] = {
 }
 """A job that names a flow: near, exactly_once."""
 
-COLLECTED: Mapping[str, tuple[int, Units]] = {
+COLLECTED: Mapping[str, tuple[tuple[int, bool], Units]] = {
     # Its part of a row, in and out, and its end; its row of the ledger. And its share of a release.
-    "collected, with 500 a request": (500, Units(2.3, 1.6, 0.1)),
+    "collected, 500 a request": ((500, False), Units(2.4, 1.6, 0.1)),
+    "collected, 500 a request, small": ((500, True), Units(1.5, 1.6, 0.1)),
     # A row of its own, the state of its collection, and each eighth of a hundred looks how many wait.
-    "collected, alone in its request": (1, Units(3.2, 3, 0.1)),
+    "collected, alone": ((1, False), Units(3.2, 3, 0.1)),
 }
-"""A job that is given to its target with 99 others: near, exactly_once; how many are submitted at once."""
+"""A job that is given to its target with 99 others: near, exactly_once; how many are submitted at once, and whether their payloads are short
+JSON objects that are alike, in place of texts that nothing can make smaller."""
 
 SPARSE_CRONS = (
     "0 9 15W * *",

@@ -61,7 +61,17 @@ _OF_JOBS = tuple(table.name for table in ALL_TABLES if table is not SHARDS)
 
 # Printable characters at random: a payload that zlib cannot make smaller.
 _LETTERS = string.ascii_letters + string.digits + "!#$%&()*+,-./:;<=>?@[]^_`{|}~"
-_PAYLOAD = f'"{"".join(random.Random(1).choices(_LETTERS, k=PAYLOAD_BYTES - 2))}"'
+
+
+def _random_payload(seed: int) -> str:
+    return f'"{"".join(random.Random(seed).choices(_LETTERS, k=PAYLOAD_BYTES - 2))}"'
+
+
+def _small_payload(number: int) -> str:
+    return f'{{"order":{12_345_678 + 7_919 * number},"customer":"c-{31_337 * number % 100_003}","amount":"{97 * number}.50"}}'
+
+
+_PAYLOAD = _random_payload(1)
 
 
 def run(console: Console) -> list[str]:
@@ -107,7 +117,7 @@ def measure(endpoint_url: str, console: Console, *, jobs: int) -> Measured:
                 name: rig.measure_flow(flow, jobs, is_used_up=name == budgets.WAITS)
                 for name, (flow, _) in budgets.FLOWS.items()
             },
-            {name: rig.measure_collected(size, jobs) for name, (size, _) in budgets.COLLECTED.items()},
+            {name: rig.measure_collected(*how, jobs) for name, (how, _) in budgets.COLLECTED.items()},
             tick,
             mark,
             knowledge,
@@ -246,14 +256,20 @@ class Rig:
         assert len(self._ran) == len(set(self._ran)) == jobs, f"{flow.key}: {len(self._ran)} runs of {jobs} jobs"
         return Units(used.writes / jobs, used.reads / jobs, used.sqs_requests / jobs)
 
-    def measure_collected(self, size: int, jobs: int) -> Units:
-        """Units of one of so many jobs that are given a hundred at once, from submission to their ends. size: of a request."""
+    def measure_collected(self, size: int, is_small: bool, jobs: int) -> Units:
+        """Units of one of so many jobs that are given a hundred at once, from submission to their ends.
+
+        size: of a request. is_small: with short JSON objects as payloads.
+        """
         path = Path(Ring.NEAR, Delivery.EXACTLY_ONCE, keyed=False)
         self._ran.clear()
         self._know()
         self._spent()
-        due_at, collect = self.clock.now(), Collect(key=f"by {size}".replace(" ", "-"), window=_WINDOW)
-        submissions = [replace(self._submission(path, due_at), collect=collect) for _ in range(jobs)]
+        due_at, collect = self.clock.now(), Collect(key=f"by-{size}-{is_small}", window=_WINDOW)
+        payload = _small_payload if is_small else _random_payload
+        submission = replace(self._submission(path, due_at), collect=collect)
+        # Each its own: jobs of a row are compressed together.
+        submissions = [replace(submission, payload=payload(number)) for number in range(jobs)]
         for start in range(0, jobs, size):
             self._submit(submissions[start : start + size], path)
         for _ in range(_MOST_TURNS):

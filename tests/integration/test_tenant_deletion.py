@@ -71,7 +71,7 @@ def fill_flows(stage: Stage, tenant: str) -> None:
 def stored(stage: Stage, tenant: str) -> list[str]:
     """Every row and object that has the tenant in its key or is his alone, but what goes within the hour."""
     rows = [
-        f"{schema.name}: {json.dumps(row, sort_keys=True)}"
+        f"{schema.name}: {json.dumps(row, sort_keys=True, default=repr)}"
         for schema in ALL_TABLES
         for row in stage.rows(schema.name)
         if not (is_of_an_hour(row) and int(row["x"]["N"]) < stage.now().timestamp() + 3_600)

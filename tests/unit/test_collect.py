@@ -27,11 +27,12 @@ from functions.domain.jobs.job import Payload, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.lifecycle import State
+from functions.domain.operations.selection import is_selected
 from functions.domain.schedules.collect_times import check_times
 from functions.domain.schedules.collect_times import closes_at as closing_of
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
-from testkit.builders import LOCAL_WHEEL, NOON, a_job, a_submission, a_timer
+from testkit.builders import LOCAL_WHEEL, NOON, a_filter, a_job, a_submission, a_timer, an_operation
 from testkit.observed import CrashError, DeathError, Watched
 from testkit.scheduler import World, pass_time
 
@@ -399,6 +400,14 @@ def test_a_pause_gathers_no_releases(world: World):
 
     on_their_way = [timer for timer in world.ready.sent if release_in(timer.job) and timer.due_at >= NOON + 10 * HOUR]
     assert len(on_their_way) < 30
+
+
+def test_an_operation_on_all_jobs_of_a_tenant_does_not_select_the_releases_of_its_collections():
+    release = release_of(collected().job, 1, due_at=NOON + HOUR, wheel=LOCAL_WHEEL)
+    operation = an_operation(wanted=a_filter(tenant="acme"), created_at=NOON)
+
+    assert is_selected(operation, a_timer(due_at=NOON + HOUR), written_at=None, now=NOON)
+    assert not is_selected(operation, release, written_at=None, now=NOON)
 
 
 def test_nothing_is_left_of_a_tenant_that_is_deleted(world: World):

@@ -10,6 +10,7 @@ from functions.domain.explanation.facts import Explanation, Facts, Reason
 from functions.domain.far_ring.cursor import ClassCursor, OwnCursor, Position
 from functions.domain.instants import HOUR, MILLISECOND, MINUTE, SECOND, from_seconds
 from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.collection import CollectionState
 from functions.domain.jobs.job import Delivery, Job
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.occurrence import fire_of, identity_of
@@ -97,6 +98,12 @@ TABLE = [
         facts(DUE.job, row=IN_A_ROOM, flow_wait=FlowWait(flow=STRIPE, limits=ORDERED, before=2, starts_at=None)),
         None,
         "flow stripe of tenant acme (ordered), behind 2 others of its tenant, one after the other by their due times",
+    ),
+    (
+        Reason.COLLECTED,
+        facts(DUE.job, collection=CollectionState(number=3, opens_at=LATER)),
+        LATER,
+        "release 3 is due at 2027-03-01T13:00:00.000Z",
     ),
     (Reason.IN_READY_QUEUE, facts(DUE.job, row=IN_A_ROOM), NOON - MINUTE, "had its turn in flow stripe of tenant acme"),
     (

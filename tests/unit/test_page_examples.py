@@ -27,6 +27,7 @@ def test_every_body_is_taken(model: type[BaseModel], example: str):
     "page",
     [
         "breakers.md",
+        "collect.md",
         "dead-letters.md",
         "flows.md",
         "health.md",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from functions.domain.jobs.claims import LedgerRow
+from functions.domain.jobs.collection import release_in
 from functions.domain.jobs.job import Timer
 from functions.domain.lifecycle import State
 from functions.domain.operations.operation import Operation, OperationKind
@@ -16,7 +17,9 @@ from functions.domain.operations.operation import Operation, OperationKind
 def is_selected(operation: Operation, timer: Timer, *, written_at: datetime | None, now: datetime) -> bool:
     """Whether a row that was written then stands for a selected job, as far as the row says."""
     return (
-        operation.wanted.matches(timer)
+        # The release of a collection is no job of its tenant's.
+        release_in(timer.job) is None
+        and operation.wanted.matches(timer)
         # A job that was submitted since; or the next attempt of one that has been tried since.
         and not operation.is_older(written_at)
         and not operation.has_moved(timer.job.identity)
