@@ -80,6 +80,7 @@ NEWS = {
         "failure_history",
     },
     "shards row": {"unhandled"},
+    "tenant": {"spread"},
 }
 """Fields, by kinds, that the release before does not know, and leaves out; empty again with each release."""
 
