@@ -73,7 +73,7 @@ up: setup ## start the local cloud and deploy to it; it stays until `make down`
 down: setup ## stop the local cloud
 	@tickwheel local down
 
-bench: setup ## measure units, next fires, promotion, logs, metrics, cold starts and lag, and hold them to the budgets
+bench: setup ## measure units, next fires, promotion, logs, metrics, cold starts, lag and recovery, and hold them to the budgets
 	@python -m bench
 
 verify: setup ## 10,000 jobs and their schedules under faults, on stores in memory: every promise is kept, or exit code 1

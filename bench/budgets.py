@@ -129,6 +129,9 @@ LAG_P99 = {Precision.DEFAULT: timedelta(seconds=2.5), Precision.EXACT: timedelta
 """On the local stack. Told, not enforced: how late a shared machine is says little about the code. Never early is
 enforced."""
 
+RECOVERY = timedelta(seconds=90)
+"""From the death of a worker until its job runs again, for timeouts of up to a minute."""
+
 ROUNDING = 1e-9
 
 

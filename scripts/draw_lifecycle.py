@@ -103,7 +103,8 @@ worker and the poll, for which 5 s of the 90 are kept (`tests/virtual/test_recov
 | any, killed in its first second or before it began | 85 s | 85 s | 145 s |
 
 The last line is the visibility timeout of the ready queues: the worker's timeout, which Lambda requires of it, and 25 s. A job that was held after a
-202 is called again when its lease is over by LEASE_SKEW. An `at_most_once` job is not called again.
+202 is called again when its lease is over by LEASE_SKEW. An `at_most_once` job is not called again. `python -m bench recovery` kills workers of the
+local stack with SIGKILL, and prints how soon their jobs run again beside the times of the table.
 """
 
 

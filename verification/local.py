@@ -46,7 +46,7 @@ from verification.sink import SLOW_TIMEOUT, Manner, Sink
 
 OUTAGE = timedelta(minutes=3)
 PATIENCE = timedelta(minutes=2)
-"""A killed worker's message is hidden for 95 s before it comes back, and the next tick is up to a minute away."""
+"""A killed worker's message is hidden for 85 s at most before it comes back, and the next tick is up to a minute away."""
 
 _FAR = LOCAL_WHEEL.guard + timedelta(seconds=8)
 _SHARE_FAR = 0.25

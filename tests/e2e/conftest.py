@@ -52,6 +52,7 @@ LAST = (
     "test_rollback",
     "test_scheduler_destroyed",
     "test_verify",
+    "test_recovery",
     "test_kept_data",
     "test_destroy",
 )

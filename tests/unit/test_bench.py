@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from bench import __main__ as command
-from bench import budgets, lag, promotion, results, schedules, units
+from bench import budgets, lag, promotion, recovery, results, schedules, units
 from bench.boundary import answer, hearing
 from bench.budgets import COLLECTED, FLOWS, KNOWLEDGE, MARK, OCCURRENCES, PROMOTED_A_SECOND, TICK, UNITS, Path, Units
 from bench.clock import SettableClock
@@ -281,3 +281,24 @@ def _consume(meter: Meter, operation: str, parsed: dict[str, Any], **params: Any
             handler(params={"TableName": "timers", **params}, model=model, context=context)
         else:
             handler(model=model, parsed=parsed, context=context)
+
+
+def test_a_job_that_ran_again_too_late_breaks_the_run_unless_its_worker_died_before_it_could_hide_it():
+    late, soon = recovery.RECOVERY + SECOND, recovery.RECOVERY
+    (tracked, *_), (early,) = recovery.ROUNDS
+
+    assert recovery.broken_promises([recovery.Recovery(tracked, soon), recovery.Recovery(early, late)]) == []
+    (sentence,) = recovery.broken_promises([recovery.Recovery(tracked, late)])
+    assert sentence == "recovery, timeout of 30 s, the default: 91 s, the budget is 90 s"
+
+
+def test_what_is_expected_of_a_recovery_is_what_the_page_says_of_the_local_stage():
+    expected = {case.name: case.expected // SECOND for cases in recovery.ROUNDS for case in cases}
+
+    assert expected == {
+        "timeout of 30 s, the default": 45,
+        "timeout of 50 s, the longest": 59,
+        "timeout of 10 s": 45,
+        "at_least_once": 45,
+        "killed in its first second": 85,
+    }

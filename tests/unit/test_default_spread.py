@@ -191,6 +191,18 @@ class TestAnswers:
         assert "default_spread" not in answer
         assert parse_duration(answer["spread"]) == parse_duration(said)
 
+    def test_a_default_that_moves_the_only_fire_behind_the_end_is_refused_with_what_to_say(self):
+        api = Spread(DefaultSpread(HOUR, SpreadFrom.PLAN))
+        definition = {"cron": "0 13 * * *", "end": "2027-03-01T13:00:01Z", "job": JOB}
+
+        status, problem = api.call("PUT", "/v1/schedules/nightly", definition)
+        exact, _ = api.call("PUT", "/v1/schedules/nightly", {**definition, "spread": 0})
+
+        assert (status, exact) == (422, 201)
+        (error,) = problem["errors"]
+        assert error["field"] == "end"
+        assert error["message"].endswith("the default of its plan: say spread 0 for none")
+
     def test_the_counts_of_new_definitions_have_the_default_that_they_would_take(self):
         api = Spread(TEN_MINUTES)
         definitions = [{"tenant": "acme", "id": "nightly", "cron": "0 * * * *", "job": JOB}]
