@@ -1,4 +1,4 @@
-"""`python -m bench [units] [schedules] [nasty] [calls] [promotion] [logs] [emitted] [cold_start] [lag]`: measure, print, hold to the budgets; without a name, all.
+"""`python -m bench [units] [schedules] [nasty] [calls] [promotion] [logs] [emitted] [cold_start] [files] [file_rate] [lag]`: measure, print, hold to the budgets; without a name, all.
 
 Exits with 1 when a figure breaks its budget, and names it. The figures are in .build/bench; with --keep also in bench/results,
 which the pages quote.
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Console
 
-from bench import calls, cold_start, emitted, lag, logs, nasty, promotion, results, schedules, units
+from bench import calls, cold_start, emitted, files, lag, logs, nasty, promotion, results, schedules, units
 
 PARTS: Mapping[str, Callable[[Console], list[str]]] = {
     "units": units.run,
@@ -21,6 +21,8 @@ PARTS: Mapping[str, Callable[[Console], list[str]]] = {
     "logs": logs.run,
     "emitted": emitted.run,
     "cold_start": cold_start.run,
+    "files": files.run,
+    "file_rate": files.run_local,
     "lag": lag.run,
 }
 
