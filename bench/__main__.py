@@ -1,4 +1,4 @@
-"""`python -m bench [units] [schedules] [nasty] [calls] [promotion] [logs] [emitted] [cold_start] [files] [file_rate] [lag]`: measure, print, hold to the budgets; without a name, all.
+"""`python -m bench [units] [schedules] [nasty] [calls] [promotion] [logs] [emitted] [cold_start] [files] [lag]`: measure, print, hold to the budgets; without a name, all.
 
 Exits with 1 when a figure breaks its budget, and names it. The figures are in .build/bench; with --keep also in bench/results,
 which the pages quote.
@@ -22,7 +22,6 @@ PARTS: Mapping[str, Callable[[Console], list[str]]] = {
     "emitted": emitted.run,
     "cold_start": cold_start.run,
     "files": files.run,
-    "file_rate": files.run_local,
     "lag": lag.run,
 }
 

@@ -14,9 +14,6 @@ from tests.e2e.sink import Sink
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e")]
 
 TENANT = "acme"
-BULK = "filer"
-LINES = 10_000
-PATIENCE_WITH_A_FILE = 10 * PATIENCE
 
 
 class Queue:
@@ -146,14 +143,6 @@ def test_a_file_that_is_put_again_unchanged_makes_no_job_twice(deployment: Deplo
     )
     target.wait()
     assert len(target.arrivals) == 1
-
-
-def test_ten_thousand_lines_are_taken_in(deployment: Deployment) -> None:
-    put(deployment, "many.jsonl", *[json.dumps({"target": "handler:echo", "delay": 86_400})] * LINES, tenant=BULK)
-
-    progress = ends(deployment, "many.jsonl", within=PATIENCE_WITH_A_FILE, tenant=BULK)
-
-    assert (progress["state"], progress["lines"], progress["accepted"]) == ("done", LINES, LINES)
 
 
 def publish(deployment: Deployment, kind: str, **detail: Any) -> None:
