@@ -1,4 +1,4 @@
-"""`python -m bench [units] [runs] [schedules] [nasty] [calls] [promotion] [logs] [emitted] [cold_start] [lag] [recovery]`: measure, print, hold to the budgets; without a name, all.
+"""`python -m bench [units] [runs] [schedules] [nasty] [calls] [promotion] [logs] [emitted] [cold_start] [files] [lag] [recovery]`: measure, print, hold to the budgets; without a name, all.
 
 Exits with 1 when a figure breaks its budget, and names it. The figures are in .build/bench; with --keep also in bench/results,
 which the pages quote.
@@ -10,7 +10,21 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rich.console import Console
 
-from bench import calls, cold_start, emitted, lag, logs, nasty, promotion, recovery, results, runs, schedules, units
+from bench import (
+    calls,
+    cold_start,
+    emitted,
+    files,
+    lag,
+    logs,
+    nasty,
+    promotion,
+    recovery,
+    results,
+    runs,
+    schedules,
+    units,
+)
 
 PARTS: Mapping[str, Callable[[Console], list[str]]] = {
     "units": units.run,
@@ -22,6 +36,7 @@ PARTS: Mapping[str, Callable[[Console], list[str]]] = {
     "logs": logs.run,
     "emitted": emitted.run,
     "cold_start": cold_start.run,
+    "files": files.run,
     "lag": lag.run,
     "recovery": recovery.run,
 }

@@ -66,6 +66,9 @@ OCCURRENCES: Mapping[Overlap, Units] = {
 }
 """One fire of a schedule, exactly_once, by its overlap policy."""
 
+OF_A_FILE = UNITS[Path(Ring.NEAR, Delivery.EXACTLY_ONCE, keyed=True)]
+"""A job of a file, near: what any job with a key may use."""
+
 WAITS = "a rate that it waits for"
 FLOWS: Mapping[str, tuple[NamedFlow, Units]] = {
     # Its token.

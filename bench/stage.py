@@ -10,13 +10,12 @@ from bench.queues import QUEUE_URLS
 from functions.adapters.dynamodb.tables import ALL_TABLES
 from functions.adapters.system_clock import SystemClock
 from functions.adapters.targets.handlers import Handler
-from functions.api.schedules.asked_fires import AskedFires
+from functions.api.admission.gate import Gate
 from functions.domain.targets.targets import DEFAULT_TARGETS
 from functions.runtime.settings import ApiSettings, ScannerSettings, SweeperSettings, WorkerSettings
 from functions.runtime.wiring import Wiring
-from functions.scanner.parts import PARTS as SCANNER_PARTS
-from functions.worker.parts import PARTS as WORKER_PARTS
 from testkit.fakes import DiscardingAudit
+from testkit.parts import PARTS
 
 
 class _Settings(ApiSettings, ScannerSettings, WorkerSettings, SweeperSettings):
@@ -56,7 +55,7 @@ def wiring(clock: SystemClock | None = None, *, handlers: Mapping[str, Handler] 
     }
     made = Wiring(
         _Settings.model_validate(settings),
-        parts={**SCANNER_PARTS, **WORKER_PARTS, "asked": AskedFires},
+        parts={**PARTS, "gate": Gate},
         handlers=handlers,
         clock=clock or SettableClock(),
         journal=SilentJournal(),

@@ -20,6 +20,7 @@ from functions.domain.tenants.access import ANYBODY, check_pattern
 from functions.domain.tenants.plan import DEFAULT_PLAN, PLAN_NAME, Limits, read_limits
 from functions.domain.wheel import MAX_WAIT, Wheel
 from infra.event_templates import EventRule, check_event_rules
+from infra.local_stage import QUEUES, RULES, TARGETS
 from infra.network_rules import check_networks
 from infra.objective import Objective
 from infra.stage_parts import FunctionSize, InvalidStage, Jwt, in_seconds
@@ -322,17 +323,12 @@ STAGES = (
         max_concurrency=(4, 4, 4, 2),  # two cores run everything
         audit_sample=1.0,
         ready_capacity=100_000,
-        targets=(
-            *DEFAULT_TARGETS,
-            "http://*",
-            "arn:aws:lambda:*:000000000000:function:*",
-            "arn:aws:sqs:*:000000000000:*",
-            "arn:aws:sns:*:000000000000:*",
-            "arn:aws:events:*:000000000000:event-bus/*",
-            "arn:aws:states:*:000000000000:stateMachine:*",
-        ),
+        targets=TARGETS,
         allowed_networks=("127.0.0.0/8", "::1/128"),
         allow_plain_http=True,
+        submission_queues=QUEUES,
+        submission_files=True,
+        event_rules=RULES,
         emulated=True,
         operators=(ANYBODY,),
     ),

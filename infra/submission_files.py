@@ -116,7 +116,10 @@ class SubmissionFiles(Construct):
                 principals=[cast("iam.IPrincipal", iam.ServicePrincipal("events.amazonaws.com"))],
                 actions=["sqs:SendMessage"],
                 resources=[queue.queue_arn],
-                conditions={"ArnEquals": {"aws:SourceArn": rule.attr_arn}},
+                conditions={
+                    "ArnEquals": {"aws:SourceArn": rule.attr_arn},
+                    "StringEquals": {"aws:SourceAccount": cdk.Stack.of(queue).account},
+                },
             )
         )
         return queue

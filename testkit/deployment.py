@@ -102,6 +102,11 @@ class Deployment:
         return self._physical("AWS::S3::Bucket", "Payloads")
 
     @property
+    def files(self) -> str:
+        """The bucket of files of jobs."""
+        return self._physical("AWS::S3::Bucket", "Files")
+
+    @property
     def audit(self) -> str:
         """The bucket of the audit trail."""
         return self._physical("AWS::S3::Bucket", "AuditBucket")

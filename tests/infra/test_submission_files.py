@@ -55,7 +55,7 @@ def test_nobody_but_the_rule_of_the_bucket_may_send_by_the_policy_of_the_queue(f
     ]
     (statement,) = statements
     assert (statement["Action"], statement["Principal"]) == ("sqs:SendMessage", {"Service": "events.amazonaws.com"})
-    assert list(statement["Condition"]) == ["ArnEquals"]
+    assert list(statement["Condition"]) == ["ArnEquals", "StringEquals"]
 
 
 def test_the_function_may_do_what_it_does_with_files_and_no_more(filing: Templates) -> None:

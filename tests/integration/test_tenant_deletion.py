@@ -12,6 +12,7 @@ from functions.domain.instants import MINUTE
 from functions.domain.targets.concurrency import Permit
 from functions.domain.targets.flows import THE_STAGE, FlowId
 from functions.domain.tenants.changes import EFFECTIVE_AFTER, FORGOTTEN_AFTER
+from functions.domain.tenants.deletion import DeletionStage
 from functions.services.far_ring.flow_order import row_of
 from functions.services.tenants.plans import KNOWN_FOR
 from testkit.builders import a_breaker, a_filter, a_timer, an_operation
@@ -27,7 +28,7 @@ def fill(stage: Stage, tenant: str) -> dict[str, Any]:
     """Something of each kind, by the ways in which it comes to be."""
     mine = {"tenant": tenant}
     stage.submit(tenant=tenant, target="handler:none-of-this-name", retry={"attempts": 1})
-    stage.submit(tenant=tenant, payload=LARGE)
+    stage.submit(tenant=tenant)
     stage.work()
     far = stage.submit(tenant=tenant, delay=3_600, payload=LARGE)
     stage.submit(tenant=tenant, delay=300_000, delivery="at_least_once", priority="low")
@@ -95,17 +96,7 @@ def test_nothing_of_a_tenant_is_left_but_its_row_and_another_keeps_all(stage: St
     fill(stage, "acme")
     fill(stage, "acme2")
     kinds = {line.split(":")[0].split("/")[0] for line in stored(stage, "acme")}
-    assert kinds >= {
-        "timers",
-        "ledger",
-        "schedules",
-        "schedule_state",
-        "tenants",
-        "dead_letters",
-        "jobs",
-        "exports",
-        "results",
-    }
+    assert kinds >= {"timers", "ledger", "schedules", "schedule_state", "tenants", "dead_letters", "jobs", "exports"}
     kept = stored(stage, "acme2")
 
     status, answer = stage.call("DELETE", "/v1/tenants/acme", query={"confirm": "acme"})
@@ -192,3 +183,21 @@ def test_a_tenant_is_there_again_after_its_last_messages(stage: Stage):
     assert stage.call("PUT", "/v1/tenants/acme", {})[0] == 200
     stage.travel(2 * KNOWN_FOR)
     assert stage.submit(delay=3_600)["state"] == "scheduled"
+
+
+def test_large_results_of_a_tenant_go_with_it_and_those_of_another_stay(stage: Stage):
+    for tenant in ("acme", "acme2"):
+        stage.submit(tenant=tenant, payload=LARGE)
+    stage.work()
+    assert [key.split("/")[:2] for key in kept_results(stage)] == [["results", "acme"], ["results", "acme2"]]
+
+    data = stage.module("operations").wiring.tenant_data
+    while data.sweep("acme", DeletionStage.OBJECTS, after="").after is not None:
+        pass
+
+    assert [key.split("/")[1] for key in kept_results(stage)] == ["acme2"]
+
+
+def kept_results(stage: Stage) -> list[str]:
+    found = stage.s3.list_objects_v2(Bucket=BUCKET, Prefix="results/").get("Contents", [])
+    return sorted(each["Key"] for each in found if "Key" in each)
