@@ -66,7 +66,6 @@ ROUNDS: Sequence[Sequence[Case]] = (
     (
         Case("timeout of 30 s, the default"),
         Case("timeout of 50 s, the longest", "critical", timeout=_STAGE.longest_attempt),
-        Case("timeout of 10 s", "high", timeout=10 * SECOND),
         Case("at_least_once", "low", Delivery.AT_LEAST_ONCE),
     ),
     (Case("killed in its first second", lives_for=timedelta(0)),),

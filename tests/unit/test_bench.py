@@ -298,7 +298,6 @@ def test_what_is_expected_of_a_recovery_is_what_the_page_says_of_the_local_stage
     assert expected == {
         "timeout of 30 s, the default": 45,
         "timeout of 50 s, the longest": 59,
-        "timeout of 10 s": 45,
         "at_least_once": 45,
         "killed in its first second": 85,
     }
