@@ -108,7 +108,7 @@ class _RunRig(Rig):
             )
         for token in range(asked):
             for number in range(SCHEDULES):
-                self._schedules.trigger("acme", f"keeps-{kept}-{asked}-{number}", token=f"k-{token:016x}")
+                self._extra_runs.trigger("acme", f"keeps-{kept}-{asked}-{number}", token=f"k-{token:016x}")
             self._execute()
             self.clock.sleep(SECOND)
         used = Units(0, 0, 0)
@@ -135,7 +135,7 @@ class _RunRig(Rig):
         self._spent()
         for number in range(KEPT):
             # One after another: of those that begin at once, each that comes second writes once more.
-            self._schedules.trigger("acme", "triggered", token=f"k-{number:016x}")
+            self._extra_runs.trigger("acme", "triggered", token=f"k-{number:016x}")
             self._execute()
             self.clock.sleep(SECOND)
         assert len(self._ran) == KEPT, f"{len(self._ran)} runs of {KEPT} triggers"

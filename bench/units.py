@@ -26,6 +26,7 @@ from bench.results import write_result
 from functions.adapters import clients
 from functions.adapters.dynamodb.tables import ALL_TABLES, SHARDS
 from functions.api.jobs.submit import Accepted, Submitter
+from functions.api.schedules.extra_runs import ExtraRuns
 from functions.api.schedules.manager import ScheduleManager
 from functions.domain.instants import MILLISECOND, SECOND, from_seconds
 from functions.domain.jobs.collect import Collect
@@ -144,6 +145,7 @@ class Rig:
         self._submitter = wiring.build(Submitter)
         self._scanner = wiring.build(Scanner)
         self._schedules = wiring.build(ScheduleManager, gate=OpenGate())
+        self._extra_runs = wiring.build(ExtraRuns, gate=OpenGate())
         self._worker = wiring.build(Worker, side_by_side=wiring.run_side_by_side)
         self._scan()  # a shard's first tick asks where to begin
 

@@ -13,6 +13,7 @@ from functions.api.jobs.intake import Intake
 from functions.api.jobs.known_ids import KnownIds
 from functions.api.jobs.submit import Submitter
 from functions.api.schedules.asked_fires import AskedFires
+from functions.api.schedules.extra_runs import ExtraRuns
 from functions.operations.apply_to_job import Applier
 from functions.scanner.parts import PARTS as SCANNER_PARTS
 from functions.worker.parts import PARTS as WORKER_PARTS
@@ -24,6 +25,7 @@ PARTS: Mapping[str, type] = MappingProxyType(
         "admission": Admission,
         "applier": Applier,
         "asked": AskedFires,
+        "extra_runs": ExtraRuns,
         "batch": BatchIntake,
         "finder": DeadLetterFinder,
         "intake": Intake,

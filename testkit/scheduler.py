@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from copy import copy
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -289,7 +289,7 @@ class World:
         return self.build(OperationExecutor)
 
     def worker(self, **given: Any) -> Worker:
-        return self.build(Worker, special={"side_by_side": _one_after_another}, **given)
+        return self.build(Worker, special={"side_by_side": lambda jobs: [job() for job in jobs]}, **given)
 
     def scanner(self) -> Scanner:
         return self.build(Scanner, capacity=self.capacity)
@@ -395,8 +395,3 @@ def pass_time(world: World, *, until: datetime) -> None:
             while any(message.visible_at <= world.clock.instant for message in world.ready.messages.values()):
                 world.receive_and_work()
             world.clock.tick(timedelta(seconds=10))
-
-
-def _one_after_another(jobs: Sequence[Callable[[], None]]) -> None:
-    for job in jobs:
-        job()

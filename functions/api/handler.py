@@ -50,6 +50,7 @@ from functions.api.jobs.whole_results import WholeResults
 from functions.api.operations.manager import OperationManager
 from functions.api.operations.routes import routes as operation_routes
 from functions.api.schedules.asked_fires import AskedFires
+from functions.api.schedules.extra_runs import ExtraRuns
 from functions.api.schedules.manager import ScheduleManager
 from functions.api.schedules.routes import ScheduleServices
 from functions.api.schedules.routes import routes as schedule_routes
@@ -92,6 +93,7 @@ wiring = Wiring(
         "asked": AskedFires,
         "asked_for": AskedFor,
         "called_back": CalledBack,
+        "extra_runs": ExtraRuns,
         "batch": BatchIntake,
         "finder": DeadLetterFinder,
         "outcome_reports": OutcomeReports,

@@ -8,6 +8,7 @@ from typing import Any
 
 from functions.api.jobs.intake import Intake
 from functions.api.jobs.submit import Accepted, Submitter
+from functions.api.schedules.extra_runs import ExtraRuns
 from functions.api.schedules.manager import ScheduleManager
 from functions.domain.errors import AlreadySettled, TooLate
 from functions.domain.jobs.job_id import parse_job_id
@@ -82,10 +83,13 @@ class Clients(Host):
     ) -> Process:
         """A client runs a schedule once, now."""
 
-        def trigger(manager: ScheduleManager) -> None:
-            self.promises.schedules.triggered(key, manager.trigger(*_parts(key), token=token, overlap=overlap))
+        process = self.process("trigger", conditions, limit=REQUEST_LIMIT)
+        runs = self.build(ExtraRuns, process)
 
-        return self._manage("trigger", conditions, trigger)
+        def trigger() -> None:
+            self.promises.schedules.triggered(key, runs.trigger(*_parts(key), token=token, overlap=overlap))
+
+        return self.begin(process, trigger, conditions)
 
     def _manage(self, kind: str, conditions: Conditions, ask: Callable[[ScheduleManager], Any]) -> Process:
         process = self.process(kind, conditions, limit=REQUEST_LIMIT)

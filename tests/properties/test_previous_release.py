@@ -90,8 +90,8 @@ NEWS = {
 NEW_KINDS = {"pulse row", "schedule sum row"}
 """Rows that it does not have."""
 
-NEW_FORMS = {("cursors", "written closely")}
-"""What it refuses to read: written only where it could have recorded nothing itself (docs/upgrading.md)."""
+NEW_FORMS = {("cursors", "written closely"), ("deletion", "part flows")}
+"""What it refuses to read (docs/upgrading.md): written only where it could have recorded nothing itself, or not before this release works on."""
 
 NEW_ENUMS = {FlowScope, Jitter, SpreadFrom}
 """Values of fields that it does not know."""

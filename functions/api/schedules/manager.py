@@ -1,29 +1,22 @@
-"""Change schedules and report them; run one now, or over a time range that has passed."""
+"""Change schedules and report them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from functions.api.admission.gate import Gate
 from functions.api.schedules import standing
 from functions.api.schedules.asked_change import Asked
-from functions.api.schedules.asked_fires import AskedFires
 from functions.api.schedules.audit import changed, described
-from functions.api.schedules.backfill import Backfill, Bookmark, extra_job, parse_bookmark, range_of
-from functions.api.schedules.requests import BackfillBody
 from functions.api.schedules.stats import Stats, stats_of
 from functions.domain.audit import ActionName
 from functions.domain.errors import NotPlaced
 from functions.domain.far_ring.timer_record import INLINE_LIMIT, written_size
-from functions.domain.instants import format_instant, to_the_millisecond
 from functions.domain.jobs.job import Payload
-from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.occurrence import identity_of
-from functions.domain.jobs.overlap import Overlap
-from functions.domain.schedules.asked_runs import BACKFILL, TRIGGER
 from functions.domain.schedules.change_condition import ALWAYS, ChangeCondition
 from functions.domain.schedules.changes import activated, stopped, with_a_fire, with_counted_rule
 from functions.domain.schedules.default_spread import with_default_spread
@@ -50,7 +43,7 @@ from functions.services.schedules.materialiser import Carried, Materialiser
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleManager:
-    """The verbs of schedules. asked: takes in fires that are asked for. caller: who asks, for the audit trail.
+    """The verbs of schedules. caller: who asks, for the audit trail.
 
     limits: of what the schedules of a tenant come to. Whatever makes them more, or lets them fire more often, raises
     SchedulesExceeded and FiresExceeded beyond those. default_spread: of a tenant. gate: of what makes work, also by beginning to fire, or beginning anew.
@@ -62,7 +55,6 @@ class ScheduleManager:
     changer: ScheduleChanger
     materialiser: Materialiser
     ledger: Ledger
-    asked: AskedFires
     payloads: PayloadStore
     journal: Journal
     gate: Gate
@@ -241,84 +233,6 @@ class ScheduleManager:
             return preview(stored.schedule, after=begins.after, count=count, index=begins.fired, budget=budget)
         now = self.clock.now() if begins is None else begins.after
         return standing.upcoming_of(stored, state, count=count, now=now, budget=budget)
-
-    def trigger(
-        self, tenant: str, schedule_id: str, *, token: str, overlap: Overlap | None = None, caller: str = ""
-    ) -> str:
-        """Run it once, now, without touching its next fire, also while it is paused; the id of the job.
-
-        The same token again is the same run. Raises what the gate does.
-        """
-        stored, _ = self._existing(tenant, schedule_id)
-        now = to_the_millisecond(self.clock.now())
-        job = extra_job(stored, wheel=self.wheel, fire_at=now, due_at=now, index=0, suffix=TRIGGER, overlap=overlap)
-        # Its name has no time: a repeat of the request must be the same run.
-        job = replace(job, identity=f"{schedule_id}:{TRIGGER}:{token}")
-        self.gate.admit(tenant, [now])
-        taken = self.asked.take_in([job])[0]
-        if taken.is_new:
-            self.gate.note(tenant, [now])
-        self.journal.count("triggered")
-        job_id = str(job_id_of(taken.job))
-        self.audit.note(changed(ActionName.SCHEDULE_TRIGGER, stored.key, caller=caller, after={"job": job_id}))
-        return job_id
-
-    def backfill(self, tenant: str, schedule_id: str, body: BackfillBody, *, token: str, caller: str = "") -> Backfill:
-        """Run the fires of a time range, so many a minute from now on, oldest first: as many as may come in.
-
-        The same token again is the same backfill. Raises InvalidSchedule for a range that is not in the past, or holds more
-        than MOST_BACKFILLED fires; InvalidInput; and what the gate does.
-        """
-        stored, _ = self._existing(tenant, schedule_id)
-        now = to_the_millisecond(self.clock.now())
-        start, first_at, first_index = body.start, now, 0
-        if body.after:
-            left_off = parse_bookmark(body.after)
-            start, token, first_at = max(start, left_off.start), left_off.token, left_off.first_at(now=now)
-            first_index = left_off.index
-        found = range_of(stored.schedule, start=start, end=body.end, now=now)
-        gap = timedelta(minutes=1) / body.per_minute
-        jobs = [
-            extra_job(
-                stored,
-                fire_at=fire.at,
-                due_at=first_at + gap * number,
-                index=first_index + number,
-                suffix=BACKFILL + token,
-                overlap=body.overlap,
-                wheel=self.wheel,
-                nominal_at=fire.nominal_at,
-            )
-            for number, fire in enumerate(found)
-        ]
-        goes_on = None
-        if not body.dry_run:
-            count = self.gate.admit(tenant, [job.scheduled_at for job in jobs])
-            if count < len(jobs):
-                goes_on = Bookmark(
-                    start=found[count].at, due_at=first_at + gap * count, token=token, index=first_index + count
-                )
-            found, jobs = found[:count], jobs[:count]
-            taken = self.asked.take_in(jobs)
-            jobs = [each.job for each in taken]
-            self.gate.note(tenant, [each.job.scheduled_at for each in taken if each.is_new])
-            self.journal.count("backfilled", len(jobs))
-            made = {
-                "start": format_instant(start),
-                "end": format_instant(body.end),
-                "backfill": token,
-                "count": len(jobs),
-            }
-            self.audit.note(changed(ActionName.SCHEDULE_BACKFILL, stored.key, caller=caller, after=made))
-        return Backfill(
-            backfill_id=token,
-            count=len(jobs),
-            first=found[0].at if found else None,
-            last=found[-1].at if found else None,
-            ends_at=jobs[-1].scheduled_at if jobs else None,
-            job_ids=() if body.dry_run else [str(job_id_of(job)) for job in jobs],
-            goes_on=goes_on,
-        )
 
     def stored_payload(self, schedule: Schedule) -> str | None:
         """The payload of its job that is in the payload store; None where the definition holds it."""

@@ -18,6 +18,7 @@ from functions.api.http.route import KEY, MERGE_PATCH, Routes
 from functions.api.schedules import answers, requests, stats_answers
 from functions.api.schedules.bodies import ScheduleBody, read_schedule
 from functions.api.schedules.conditions import ETAG, IF_MATCH, IF_NONE_MATCH, condition_of, tag_of
+from functions.api.schedules.extra_runs import ExtraRuns
 from functions.api.schedules.fire_counts import FireCountsBody, count_given, count_stored, start_of
 from functions.api.schedules.manager import ScheduleManager
 from functions.api.schedules.patch import names_payload, names_spread, patched
@@ -50,6 +51,7 @@ class ScheduleServices:
     """What the routes of schedules work with. rules: of this moment; token: a fresh one, for a run without an idempotency key."""
 
     manager: ScheduleManager
+    extra_runs: ExtraRuns
     admission: Admission
     rules: Callable[[], Rules]
     token: Callable[[], str]
@@ -268,7 +270,7 @@ def trigger_schedule(services: ScheduleServices, request: Request, schedule_id: 
     tenant, schedule_id = request.query_as(requests.TenantQuery).tenant, check_schedule_id(schedule_id)
     body = request.optional_body_as(requests.TriggerBody)
     services.admission.check_open(tenant)
-    job_id = services.manager.trigger(
+    job_id = services.extra_runs.trigger(
         tenant, schedule_id, token=_token(services, request), overlap=body.overlap, caller=request.caller
     )
     return answer(HTTPStatus.ACCEPTED, answers.triggered_body(job_id))
@@ -291,7 +293,7 @@ def backfill_schedule(services: ScheduleServices, request: Request, schedule_id:
     if not body.dry_run:
         services.admission.check_open(tenant)
     token = _token(services, request)
-    backfill = services.manager.backfill(tenant, schedule_id, body, token=token, caller=request.caller)
+    backfill = services.extra_runs.backfill(tenant, schedule_id, body, token=token, caller=request.caller)
     return answer(HTTPStatus.OK if body.dry_run else HTTPStatus.ACCEPTED, answers.backfill_body(backfill))
 
 
