@@ -14,6 +14,7 @@ from botocore.exceptions import ClientError
 from doctor.account import Account
 from doctor.check import Level
 from doctor.examine import examine
+from functions.domain.jobs.submission_queues import refused_name
 from smoke.check import Check, Phase
 from smoke.faults import Wrong
 from smoke.ground import Ground
@@ -48,9 +49,10 @@ def functions(ground: Ground) -> str:
 
 @partial(Check, name="event sources", phase=Phase.LOOKS, is_quick=True)
 def event_sources(ground: Ground) -> str:
-    """Every queue has a source that brings its messages, to a function or to an alias of one."""
-    queues = [url for _, url in ground.resources.all("AWS::SQS::Queue")]
-    found = {url.rpartition("/")[2]: _states_of_sources(ground, url) for url in queues}
+    """Every queue has a source that brings its messages, to a function or to an alias of one. Its owner reads that of refused ones."""
+    refused = {refused_name(ground.stage.name, tenant) for tenant in ground.stage.submission_queues}
+    queues = {url.rpartition("/")[2]: url for _, url in ground.resources.all("AWS::SQS::Queue")}
+    found = {name: _states_of_sources(ground, url) for name, url in queues.items() if name not in refused}
     wrong = {name: ", ".join(states) or "no source" for name, states in found.items() if states != ["Enabled"]}
     if wrong or not found:
         raise Wrong("; ".join(f"{name}: {state}" for name, state in wrong.items()), expected="a source each, Enabled")
@@ -78,26 +80,27 @@ def recursion(ground: Ground) -> str:
 
 @partial(Check, name="rules and permissions", phase=Phase.LOOKS, is_quick=True)
 def rules(ground: Ground) -> str:
-    """Every rule is enabled, and its function lets it in by its name."""
-    names = [physical.rpartition("|")[2] for _, physical in ground.resources.all("AWS::Events::Rule")]
+    """Every rule is enabled, and its function or queue lets it in by its name."""
+    found = [physical.rpartition("|") for _, physical in ground.resources.all("AWS::Events::Rule")]
     targets = 0
-    for name in names:
-        rule = ground.aws("events").describe_rule(Name=name)
+    for bus, _, name in found:
+        of_bus = {"EventBusName": bus} if bus else {}
+        rule = ground.aws("events").describe_rule(Name=name, **of_bus)
         if rule["State"] != "ENABLED":
             raise Wrong(f"{name} is {rule['State']}", expected="ENABLED")
-        for target in ground.aws("events").list_targets_by_rule(Rule=name)["Targets"]:
+        for target in ground.aws("events").list_targets_by_rule(Rule=name, **of_bus)["Targets"]:
             targets += 1
             if not is_let_in(ground, rule["Arn"], target["Arn"]):
                 raise Wrong(
                     f"{rule['Arn']}, and {list(_sources_allowed(ground, target['Arn']))}",
-                    expected="a permission of its function that matches the rule",
+                    expected="a permission of its target that matches the rule",
                 )
-    return f"{len(names)} rules ENABLED with {targets} targets that let them in"
+    return f"{len(found)} rules ENABLED with {targets} targets that let them in"
 
 
-def is_let_in(ground: Ground, rule: str, function: str) -> bool:
-    """Whether the policy of a function has a permission for a rule, both by their ARNs."""
-    return any(fnmatchcase(rule, pattern) for pattern in _sources_allowed(ground, function))
+def is_let_in(ground: Ground, rule: str, target: str) -> bool:
+    """Whether the policy of a function or a queue has a permission for a rule, both by their ARNs."""
+    return any(fnmatchcase(rule, pattern) for pattern in _sources_allowed(ground, target))
 
 
 @partial(
@@ -146,15 +149,28 @@ def _states_of_sources(ground: Ground, queue: str) -> list[str]:
     return [found["State"] for page in pages for found in page["EventSourceMappings"]]
 
 
-def _sources_allowed(ground: Ground, function: str) -> Iterator[str]:
+def _sources_allowed(ground: Ground, target: str) -> Iterator[str]:
     try:
-        policy = ground.aws("lambda").get_policy(FunctionName=function)["Policy"]
+        policy = _policy_of(ground, target)
     except ClientError as error:
-        raise Wrong(f"{function} has no policy: {error}", expected="a permission for its rules") from None
+        raise Wrong(f"{target} has no policy: {error}", expected="a permission for its rules") from None
     statements: list[dict[str, Any]] = json.loads(policy)["Statement"]
     for statement in statements:
         if statement.get("Principal") == {"Service": "events.amazonaws.com"}:
-            yield statement["Condition"]["ArnLike"]["AWS:SourceArn"]
+            for values in statement["Condition"].values():
+                for key, sources in values.items():
+                    # Keys of conditions are the same in any case
+                    # (https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_condition.html).
+                    if key.lower() == "aws:sourcearn":
+                        yield from [sources] if isinstance(sources, str) else sources
+
+
+def _policy_of(ground: Ground, target: str) -> str:
+    if target.split(":")[2] == "sqs":
+        url = ground.aws("sqs").get_queue_url(QueueName=target.rpartition(":")[2])["QueueUrl"]
+        asked = ground.aws("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["Policy"])
+        return asked.get("Attributes", {}).get("Policy", '{"Statement": []}')
+    return ground.aws("lambda").get_policy(FunctionName=target)["Policy"]
 
 
 CHECKS = (account, functions, event_sources, recursion, rules, audit_stream, clocks)

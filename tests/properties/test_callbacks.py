@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
 
 from functions.domain.instants import SECOND
 from functions.domain.jobs.callback_jobs import Outcome
@@ -22,9 +24,25 @@ from testkit.builders import a_submission
 from testkit.world.process import Conditions, Fate, Fault
 from testkit.world.world import World
 from tests.properties.lives import History, Mutation, live_through, name_of
+from tests.properties.machine import SCHEDULER_SETTINGS, Scheduler
 
 TOLD = "https://example.com/told"
 ALL = Callbacks(on_success=TOLD, on_failure=TOLD, on_end=TOLD)
+ASKED = [ALL, Callbacks(on_end=TOLD), Callbacks(on_success=TOLD), ALL]
+
+
+class CalledBackJobs(Scheduler):
+    """Every job that may has callbacks, by turns."""
+
+    def submit_it(self, submission: Any, due_in: Any, *, is_keyed: bool, conditions: Any) -> None:
+        if submission["delivery"] is not Delivery.AT_MOST_ONCE:
+            count = self.submitted_count = getattr(self, "submitted_count", -1) + 1
+            submission = {**submission, "callbacks": ASKED[count % len(ASKED)]}
+        super().submit_it(submission, due_in, is_keyed=is_keyed, conditions=conditions)
+
+
+def test_each_end_is_told_once_to_who_asked_for_it():
+    run_state_machine_as_test(CalledBackJobs, settings=settings(SCHEDULER_SETTINGS, max_examples=200))
 
 
 def each_death(act: Callable[[World, Conditions], None]) -> list[History]:

@@ -26,7 +26,10 @@ from functions.domain.schedules.schedule import Schedule
 from functions.domain.schedules.slots import SILENCE
 from functions.domain.tenants.plan import TenantPlan
 from functions.ports.ledger import Claimed
+from functions.ports.ready_queue import Rejected
 from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
+from functions.ports.timers import StoredTimer
+from functions.scanner.renew import Renewer
 from testkit.builders import NOON, a_job, a_link, a_schedule, a_timer, an_occurrence_timer, every
 from testkit.observed import DeathError, Watched
 from testkit.scheduler import World, pass_time
@@ -248,10 +251,22 @@ def nothing_before(_: World) -> None:
     pass
 
 
+def a_payload_before(world: World) -> None:
+    world.payloads.objects["large"] = "[1]"
+
+
 DEATHS: list[tuple[str, Outcome, Any, Callable[[World], None], Callable[[World, Timer], None], list[str]]] = [
     ("success", Succeeded(), {}, nothing_before, succeeds, ["on_end", "on_success"]),
     ("failure", Failed("no", "x", is_permanent=True), {}, nothing_before, succeeds, ["on_end", "on_failure"]),
     ("expiry", Succeeded(), {"expires_at": NOON - HOUR}, nothing_before, succeeds, ["on_end", "on_failure"]),
+    (
+        "success of a job without a row whose payload goes with it",
+        Succeeded(),
+        {"delivery": Delivery.AT_LEAST_ONCE, "payload": Payload(pointer="large")},
+        a_payload_before,
+        succeeds,
+        ["on_end", "on_success"],
+    ),
     ("a 202 reported later", Pending(), {}, held_before, completes, ["on_end", "on_success"]),
     ("a cancel", Succeeded(), {"due_at": NOON + 3 * HOUR}, far_before, cancels, ["on_end"]),
 ]
@@ -295,6 +310,28 @@ def test_a_death_at_any_call_to_a_store_loses_no_callback_and_doubles_none(
         if calls[0] <= dies_at:
             break
     assert died > 2
+
+
+def test_a_cancel_is_told_by_whoever_renews_the_row_of_its_job_which_comes_to_no_worker():
+    world, timer = a_world(Succeeded()), asked(due_at=NOON + 3 * HOUR)
+    world.placer.place([timer])
+    key = next(iter(world.rows.rows.values()))
+    world.ledger.cancel(job_id_of(timer.job), now=NOON, owner="a client")
+
+    for _ in range(2):
+        renewed = world.build(Renewer).renew([StoredTimer(str(key), timer)])
+        assert not renewed.failed
+    pass_time(world, until=NOON + HOUR)
+
+    assert [(name, job["state"]) for name, job in called(world)] == [("on_end", "cancelled")]
+
+
+def test_a_row_whose_callbacks_cannot_be_put_is_not_renewed():
+    world, timer = a_world(Succeeded()), asked(due_at=NOON + 3 * HOUR)
+    world.ledger.cancel(job_id_of(timer.job), now=NOON, owner="a client")
+    world.ready.refuses = lambda refused: Rejected(refused, "throttled", is_permanent=False)
+
+    assert world.build(Renewer).renew([StoredTimer("row", timer)]).failed == {"row"}
 
 
 @pytest.mark.parametrize("is_asked_again", [True, False])

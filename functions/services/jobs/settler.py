@@ -250,7 +250,6 @@ class Settler:
         result: KeptResult = NO_RESULT,
     ) -> None:
         """It has come to its end, without a dead letter."""
-        self.forget_payload(timer)
         match event:
             case Event.SUCCEED:
                 self.ends.succeeded(timer, began_at=claim.began_at, result=result)
@@ -260,6 +259,8 @@ class Settler:
                 self.ends.withdrawn(timer, failure, began_at=claim.began_at)
             case _:
                 raise AssertionError(f"{event} ends nothing")
+        # The last: where a job keeps no row, whoever comes after a death takes it for ended, and told of, when its payload is gone.
+        self.forget_payload(timer)
 
     def _give_up(self, timer: Timer, claim: Claim, failure: Failed) -> bool:
         answer = self.ends.fail(
