@@ -304,7 +304,7 @@ def a_store_fails_the_api(watched: Watched) -> None:
 
 def lambda_takes_retries_for_a_loop(watched: Watched) -> None:
     """As Lambda counts it: no code of ours runs."""
-    for function in ("WorkerFunction", "DeadLettersFunction"):
+    for function in ("ApiFunction", "WorkerFunction", "DeadLettersFunction"):
         dropped = metric("AWS/Lambda", "RecursiveInvocationsDropped", FunctionName=function)
         watched.data.put(dropped, 1.0, at=watched.now)
 
@@ -462,6 +462,7 @@ FAULTS: dict[str, Fault] = {
     "RequestsFail": a_store_fails_the_api,
     "ThrottledApi": the_account_has_no_concurrency_left,
     "ThrottledWorker": the_account_has_no_concurrency_left,
+    "DroppedApi": lambda_takes_retries_for_a_loop,
     "DroppedWorker": lambda_takes_retries_for_a_loop,
     "DroppedDeadLetters": lambda_takes_retries_for_a_loop,
     "RescueRate": workers_die,
