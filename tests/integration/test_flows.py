@@ -1,5 +1,6 @@
 """Flows through the real handlers, over tables and queues."""
 
+from datetime import timedelta
 from typing import Any
 
 from tests.integration.stage import Stage
@@ -63,3 +64,15 @@ def put(stage: Stage, definition: dict[str, Any]) -> dict[str, Any]:
     status, schedule = stage.call("PUT", "/v1/schedules/nightly", definition, query={"tenant": "acme"})
     assert status in (200, 201), schedule
     return schedule
+
+
+def test_a_fire_is_put_into_the_order_of_its_flow_by_the_scanner(stage: Stage):
+    ordered = {"key": "books", "ordered": True}
+    put(stage, {"every": 3_600, "job": {"target": "handler:echo", "flow": [ordered]}})
+    stage.scan()
+
+    stage.travel(timedelta(minutes=60))
+    stage.scan()
+
+    places = [row["i"]["S"] for row in stage.rows("tenants") if row["t"]["S"] == "acme#books"]
+    assert [place for place in places if place.startswith("order#")]

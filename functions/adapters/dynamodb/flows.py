@@ -184,8 +184,10 @@ class DynamoDBFlowStore:
         }, f"{found.last['t']} {found.last['i']}" if found.last else ""
 
     def line_up(self, flow: FlowId, row: OrderRow) -> None:
-        """One write unit."""
-        self.table.put({"t": str(flow), "i": _ORDER + row.place, "j": row.job_id, **_expiry(row)})
+        """One write unit. By an update, which every function that places jobs may make."""
+        expiry = {"ttl": ttl for ttl in _expiry(row).values()}
+        update = "SET j = :id, x = :ttl" if expiry else "SET j = :id"
+        self.table.update({"t": str(flow), "i": _ORDER + row.place}, update=update, id=row.job_id, **expiry)
 
     def order(self, flow: FlowId) -> FlowOrder:
         """One Query, a read unit."""
