@@ -54,6 +54,7 @@ EVERYTHING = Schedule(
         flows=(
             NamedFlow(key="stripe", limits=FlowLimits(rate=Rate(60, "min"), burst=10, concurrency=5)),
             NamedFlow(key="smtp", scope=FlowScope.STAGE),
+            NamedFlow(key="books", limits=FlowLimits(is_ordered=True)),
         ),
     ),
     timezone="Europe/Berlin",
@@ -141,6 +142,7 @@ def test_a_schedule_with_everything_is_written_as_people_write_it():
             "flow": [
                 {"key": "stripe", "rate": "60/min", "burst": 10, "concurrency": 5},
                 {"key": "smtp", "scope": "stage"},
+                {"key": "books", "ordered": True},
             ],
         },
     }

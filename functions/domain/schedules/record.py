@@ -279,6 +279,7 @@ def _read_flow(written: dict[str, Any]) -> NamedFlow:
         rate=_optional(parse_rate, written.get("rate")),
         burst=written.get("burst", 0),
         concurrency=written.get("concurrency"),
+        is_ordered=written.get("ordered", False),
     )
     return NamedFlow(
         key=written["key"],
