@@ -58,6 +58,7 @@ from testkit.fakes import (
     InMemoryPayloadStore,
     InMemoryPermitStore,
     InMemoryRateStore,
+    InMemoryResultStore,
     InMemoryScheduleStore,
     InMemoryShardStore,
 )
@@ -146,6 +147,7 @@ def container_of(
         "flows": Remote(kept.flows, line, flow_prices(tables)),
         "collections": Remote(kept.collections, line, collection_prices(tables)),
         "payloads": InMemoryPayloadStore(),
+        "results": InMemoryResultStore(),
         "audit": stream,
         "usage_store": Remote(uncounted, line, {"add": Price(tables.tenants, 1)}),
         "pending_store": Remote(uncounted, line, {"add": Price(tables.tenants, 1)}),

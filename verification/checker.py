@@ -87,6 +87,7 @@ class _Asked:
     payload: str | None
     expires_at: datetime | None = None
     hastened_at: datetime | None = None
+    ends_by: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +236,12 @@ class _Judge:
                 agrees = any(call.attempt == row.attempt for call in successes)
             case State.ATTEMPTED:
                 # After so long it fails where its destination is left alone just then, and keeps no letter.
-                has_waited_for_long = row.settled_at is not None and row.settled_at >= asked.due_at + MAX_PARKED
-                agrees = is_disturbed or len(taken) == 1 or (has_waited_for_long and not taken)
+                # And so it does when its run has taken as long as it may.
+                limits = (asked.due_at + MAX_PARKED, asked.ends_by)
+                is_over = row.settled_at is not None and any(
+                    limit is not None and row.settled_at + self._history.slack >= limit for limit in limits
+                )
+                agrees = is_disturbed or len(taken) == 1 or (is_over and not taken)
             case State.FAILED:
                 classes = {letter.error_class for letter in self._history.letters if letter.key == key}
                 agrees = is_disturbed or (bool(taken) and not successes) or bool(classes & _NO_CALL_NEEDED)
@@ -339,7 +344,9 @@ class _Judge:
     def _asked(self, key: str) -> _Asked | None:
         job = self._jobs.get(key)
         if job is not None:
-            return _Asked(job.tenant, job.delivery, job.due_at, job.payload, job.expires_at, job.hastened_at)
+            return _Asked(
+                job.tenant, job.delivery, job.due_at, job.payload, job.expires_at, job.hastened_at, job.ends_by
+            )
         fires = self._fires.get(_schedule_of(key))
         if fires is None:
             return None

@@ -106,9 +106,7 @@ def test_what_a_target_says_is_reported_with_its_job(stage: Stage, sink: HttpSin
     stage.work()
 
     assert stage.get(short)["result"] == {"status": 201, "body": {"invoice": 7}}
-    answer = stage.get(long)["result"]
-    assert (answer["status"], answer["truncated"]) == (200, True)
-    assert answer["body"].startswith('["\\u00fc')
+    assert stage.get(long)["result"] == {"status": 200, "body": ["\u00fc" * 1_000]}
 
 
 def test_an_address_that_the_stage_does_not_allow_ends_its_job_at_once(

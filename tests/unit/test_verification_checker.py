@@ -221,6 +221,9 @@ GOOD = {
         a_job(AT_LEAST), cancels=[replace(CANCELLED, answered_at=None)]
     ),
     "is started once": a_history(a_job(AT_MOST), [a_call(fence=0)], a_row(State.ATTEMPTED, fence=0)),
+    "is started once its run has taken as long as it may": a_history(
+        a_job(AT_MOST, ends_by=NOON + SECOND), [], a_row(State.ATTEMPTED, fence=0, settled_at=NOON + 2 * SECOND)
+    ),
     "is started by a worker that dies": a_history(
         a_job(AT_MOST), [], a_row(State.ATTEMPTED, fence=0), disturbed=frozenset({KEY})
     ),
@@ -430,6 +433,10 @@ BAD = {
         a_history(a_job(), [a_call()], a_row(State.FAILED), letters=[LETTER]),
     ),
     "has expired after its effect": (Invariant.ENDS_AGREE, a_history(a_job(), [a_call()], a_row(State.EXPIRED))),
+    "is attempted without a call before its deadline": (
+        Invariant.ENDS_AGREE,
+        a_history(a_job(AT_MOST, ends_by=NOON + 2 * MINUTE), [], a_row(State.ATTEMPTED, settled_at=NOON + 2 * SECOND)),
+    ),
     "is attempted without a call": (Invariant.ENDS_AGREE, a_history(a_job(AT_MOST), [], a_row(State.ATTEMPTED))),
     "is a fire that does not come": (Invariant.SCHEDULES_KEPT, a_history(fires())),
     "is a fire without a row that does not come": (Invariant.SCHEDULES_KEPT, a_history(fires(delivery=AT_LEAST))),
