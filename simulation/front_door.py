@@ -12,6 +12,7 @@ from functions.api.admission.quota import Quota
 from functions.api.jobs.intake import Intake
 from functions.api.jobs.submit import Accepted, Submitter
 from functions.api.schedules.asked_fires import AskedFires
+from functions.api.schedules.extra_runs import ExtraRuns
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.jobs.submission import Submission
 from simulation.event_source import Function
@@ -21,7 +22,14 @@ from simulation.schedule_requests import Put, PutCounts, PutRoute
 from simulation.virtual_time import Dice, InvocationClock, World
 from simulation.wiring import Surroundings, container_of, flush
 
-PARTS = {"admission": Admission, "asked": AskedFires, "gate": Gate, "quota": Quota, "submitter": Submitter}
+PARTS = {
+    "admission": Admission,
+    "asked": AskedFires,
+    "extra_runs": ExtraRuns,
+    "gate": Gate,
+    "quota": Quota,
+    "submitter": Submitter,
+}
 
 
 @dataclass(slots=True)

@@ -1,6 +1,7 @@
 """Every event in every state, through every ledger: exactly the transitions of the table happen."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -137,6 +138,14 @@ def _settle(event: Event) -> Step:
     return perform
 
 
+def _end_collected(event: Event) -> Step:
+    def perform(ledger: Ledger, timer: Timer) -> Applied | Refused:
+        following = replace(timer, attempt=3, due_at=LONG_AFTER) if event is Event.RETURN else None
+        return ledger.end_collected(timer, event, owner="performer", now=LONG_AFTER, following=following)
+
+    return perform
+
+
 def _claim(ledger: Ledger, timer: Timer) -> Claimed | Refused:
     return ledger.claim(timer, owner="performer", lease_until=LONG_AFTER, now=LONG_AFTER)
 
@@ -225,6 +234,8 @@ PERFORM: dict[Event, Step] = {
     Event.ABANDON: _give_up,
     Event.SKIP: _skip,
     Event.BURY: _bury,
+    Event.DELIVER: _end_collected(Event.DELIVER),
+    Event.RETURN: _end_collected(Event.RETURN),
     Event.HOLD: _hold,
     Event.PARK: _park,
     Event.REPLAY: _replay,

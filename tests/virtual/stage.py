@@ -83,6 +83,7 @@ class VirtualStage:
                 "shards": self.shards,
                 "schedules": self.schedules,
                 "payloads": fakes.InMemoryPayloadStore(),
+                "results": fakes.InMemoryResultStore(),
                 "rates": fakes.InMemoryRateStore(),
                 "permits": fakes.InMemoryPermitStore(),
                 "flows": fakes.InMemoryFlowStore(),

@@ -185,9 +185,11 @@ class DynamoDBFlowStore:
 
     def line_up(self, flow: FlowId, row: OrderRow) -> None:
         """One write unit. By an update, which every function that places jobs may make."""
-        expiry = {"ttl": ttl for ttl in _expiry(row).values()}
-        update = "SET j = :id, x = :ttl" if expiry else "SET j = :id"
-        self.table.update({"t": str(flow), "i": _ORDER + row.place}, update=update, id=row.job_id, **expiry)
+        key, expiry = {"t": str(flow), "i": _ORDER + row.place}, _expiry(row)
+        if expiry:
+            self.table.update(key, update="SET j = :id, x = :ttl", id=row.job_id, ttl=expiry["x"])
+        else:
+            self.table.update(key, update="SET j = :id", id=row.job_id)
 
     def order(self, flow: FlowId) -> FlowOrder:
         """One Query, a read unit."""

@@ -27,7 +27,7 @@ LIMIT_SCHEMAS: dict[str, Any] = {
     plans.TOP_PRIORITY: {"enum": [priority.name.lower() for priority in Priority]},
     plans.SPREAD: {
         "anyOf": [
-            {"type": "integer", "minimum": 0, "maximum": int(MAX_DEFAULT_SPREAD.total_seconds())},
+            {"type": "number", "minimum": 0, "maximum": int(MAX_DEFAULT_SPREAD.total_seconds())},
             {"type": "string", "format": "duration"},
         ],
         "description": "The spread of schedules that have none.",
