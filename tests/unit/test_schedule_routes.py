@@ -12,6 +12,7 @@ from functions.api.http.answers import problem_answer
 from functions.api.http.problems import Misshapen, problem_of
 from functions.api.http.requests import Rules
 from functions.api.http.router import serve
+from functions.api.schedules.extra_runs import ExtraRuns
 from functions.api.schedules.manager import ScheduleManager
 from functions.api.schedules.routes import ScheduleServices, routes
 from functions.domain.errors import ScheduleBusy, TickwheelError
@@ -67,7 +68,9 @@ class Api(World):
         **options: Any,
     ) -> dict[str, Any]:
         asked = {**({"tenant": tenant} if tenant is not None else {}), **(query or {})}
-        services = self.build(ScheduleServices, manager=self.manager, rules=self.rules)
+        services = self.build(
+            ScheduleServices, manager=self.manager, extra_runs=self.build(ExtraRuns, gate=self.gate), rules=self.rules
+        )
         app = APIGatewayHttpResolver()
         serve(app, routes, services, checks=())
         app.exception_handler([Misshapen, TickwheelError])(_refuse)
