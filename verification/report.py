@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.box import SIMPLE
+from rich.console import Group
 from rich.markup import escape
 from rich.table import Table
 
@@ -18,22 +19,34 @@ _THOUSAND = 1_000
 _EXACT_BELOW = 10 * _THOUSAND
 
 
-def table_of(total: Total) -> Table:
+_WIDEST = 8
+"""Invariants that stand beside each other: with more of them a terminal breaks their names."""
+
+
+def table_of(total: Total) -> Group:
     """How often each fault struck, and how often each invariant was looked at in the episodes in which it did."""
     title = f"{total.jobs:,} jobs, {total.fires:,} fires and {total.calls:,} calls in {len(total.outcomes):,} episodes"
     title += f", {total.long_ones:,} of them of months" if total.long_ones else ""
     acts = total.acts
     done = ", ".join(f"{acts[act]:,} {act.replace('_', ' ')}" for act in Act if acts[act])
-    table = Table(title=title, caption=done, box=SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
+    invariants = list(Invariant)
+    parts = [invariants[first : first + _WIDEST] for first in range(0, len(invariants), _WIDEST)]
+    tables = [_part_of(total, part, has_doubts=part is parts[-1] and bool(total.doubts)) for part in parts]
+    tables[0].title, tables[-1].caption = title, done
+    return Group(*tables)
+
+
+def _part_of(total: Total, invariants: Sequence[Invariant], *, has_doubts: bool) -> Table:
+    table = Table(box=SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("fault", no_wrap=True)
     table.add_column("struck", justify="right", no_wrap=True)
-    for invariant in Invariant:
+    for invariant in invariants:
         table.add_column(invariant.replace("_", " "), justify="right", overflow="fold")
-    if total.doubts:
+    if has_doubts:
         table.add_column("doubts", justify="right", no_wrap=True)
     for name, tally in _rows(total):
-        counts = (_cell(tally, invariant) for invariant in Invariant)
-        doubts = [f"[bold red]✘{tally.doubts}[/bold red]" if tally.doubts else ""] if total.doubts else []
+        counts = (_cell(tally, invariant) for invariant in invariants)
+        doubts = [f"[bold red]✘{tally.doubts}[/bold red]" if tally.doubts else ""] if has_doubts else []
         table.add_row(name, _count(tally.struck) if tally.struck else "", *counts, *doubts)
     return table
 

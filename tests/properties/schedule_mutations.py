@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from functions.api.schedules import backfill, manager
+from functions.api.schedules import backfill, extra_runs
 from functions.domain.instants import EPOCH, SECOND
 from functions.domain.schedules import changes as changing
 from functions.domain.schedules import due_fires
@@ -161,7 +161,7 @@ def waits_without_a_message(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
 
 
 def takes_each_run_for_ended(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
-    monkeypatch.setattr(materialising.Materialiser, "_ended_at", lambda _, __, link, **___: link.at)
+    monkeypatch.setattr(materialising.Materialiser, "_ended_at", lambda *given, **_: given[-1].at)
     return {}
 
 
@@ -223,7 +223,7 @@ def lets_runs_without_a_row_have_the_slot(monkeypatch: pytest.MonkeyPatch) -> La
         assert job.occurrence is not None
         return replace(job, occurrence=replace(job.occurrence, overlap=overlap or job.occurrence.overlap))
 
-    for module in (backfill, manager):
+    for module in (backfill, extra_runs):
         monkeypatch.setattr(module, "extra_job", asked_for_with_any_overlap)
     return {}
 
