@@ -50,8 +50,8 @@ TALLIED = 200
 SWEEPS = MINUTES / 5
 """Passes over the states of all schedules."""
 
-ROOM_PAGE = 500
-"""Rows of the table of tenants that are looked at in a minute, once it has so many: functions/sweeper/rooms.py."""
+PAGE = 500
+"""Rows of the table of tenants that each of the two looks at in a minute, once it has so many: functions/sweeper/."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +188,7 @@ class Model:
             ("idle shards", shards * self.measured.tick.reads, False),
             ("the audit of ended buckets", audited, False),
             ("the sweep of schedules", swept, True),
-            ("the sweep of flows", MINUTES * ROOM_PAGE * self.assumed.tenant_row / READ_UNIT / 2, True),
+            ("the sweeps of flows and collections", MINUTES * 2 * PAGE * self.assumed.tenant_row / READ_UNIT / 2, True),
             ("the sweeper: cursors", shards / 2, False),
             ("what processes know", min(work.executions, processes * SECONDS / KNOWLEDGE_SECONDS), True),
             ("look-ups", work.look_ups * work.jobs, False),

@@ -161,7 +161,7 @@ class Adapters:
     @cached_property
     def results(self) -> S3ResultStore:
         """Results too large for a row."""
-        writer = clients.s3_in_haste(patience=self.settings.PATIENCE)
+        writer: Any = Late(lambda: clients.s3_in_haste(patience=self.settings.PATIENCE))
         return S3ResultStore(self._s3, self.setting("PAYLOAD_BUCKET"), writer=writer)
 
     @cached_property

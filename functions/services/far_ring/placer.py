@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -130,10 +129,9 @@ class Placer:
             raise NotPlaced([fault])
 
     def withdraw(self, timer: Timer) -> None:
-        """What was lined up is not written, because somebody else was faster. Never raises: its place is missed in time."""
+        """What was lined up is not written, because somebody else was faster. Raises what the store raises: its place is missed in time."""
         if self.flow_orders is not None and timer.job.flows:
-            with suppress(Exception):
-                self.flow_orders.withdraw(timer)
+            self.flow_orders.withdraw(timer)
 
     def enter(self, timer: Timer) -> None:
         """Put an attempt into its collection, and make sure of its release. Raises NotPlaced."""

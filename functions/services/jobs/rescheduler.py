@@ -175,8 +175,8 @@ class Rescheduler:
         self.placer.line_up(timer)
         first = self._first_of(job_id)
         if isinstance(self.ledger.move(job_id, timer, owner=self.token(), now=now, first=first), Refused):
-            self.placer.withdraw(timer)
             self._forget(moved.payload)
+            self.placer.withdraw(timer)
             return None
         self._settle_move(job_id, job, timer, caller=caller)
         return Waiting(job_id_of(moved), moved.scheduled_at)
