@@ -10,7 +10,7 @@ export PATH := $(CURDIR)/$(VENV):$(NODE_BIN):$(CURDIR)/.tools/node_modules/.bin:
 export PYTHONWARNINGS ?= error::DeprecationWarning:functions
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format test test-lambda calls test-fast demo up down bench verify simulate soak fuzz bootstrap deploy smoke destroy clean pins sbom audit
+.PHONY: help setup check format test test-lambda calls test-fast demo up down bench verify simulate soak fuzz bootstrap deploy smoke destroy clean dist release pins sbom audit
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -104,6 +104,12 @@ smoke: setup ## prove on its account that a deployed stage keeps its promises: m
 destroy: setup ## remove the scheduler from AWS; the data stays: tables, keys, and the buckets of payloads, files of jobs and the audit trail. Refuses while jobs are in its queues (FORCE=1)
 	@python -m scripts.refuse_to_strand $(STAGE)
 	@cdk destroy "$(STAGE)/Scheduler" --context stage=$(STAGE)
+
+dist: setup ## the wheels of the client and of what it deploys, in dist/, checked as an index checks them
+	@python -m scripts.distribution
+
+release: setup ## a version, its changelog, wheels, bills of materials and tag: make release VERSION=0.2.0; publishes nothing
+	@python -m scripts.distribution.release $(VERSION)
 
 pins: .tools/bin/uv ## resolve the pins again after a change of pyproject.toml, functions/requirements.in or scripts/uv.in
 	@$(COMPILE) scripts/uv.in -o scripts/uv.txt

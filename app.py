@@ -17,5 +17,6 @@ from infra.scheduler import Tickwheel
 from infra.stage import Stage
 
 app = cdk.App()
-Tickwheel(app, stage=Stage.named(app.node.try_get_context("stage") or "dev"))
+stage = Stage.named(app.node.try_get_context("stage") or "dev")
+Tickwheel(app, stage.name, stage=stage)
 app.synth()

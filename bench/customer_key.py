@@ -88,7 +88,7 @@ def _uses(resources: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
 def _resources(stage: Stage) -> Mapping[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         app = cdk.App(context={"aws:cdk:bundling-stacks": []}, analytics_reporting=False, outdir=folder)
-        Tickwheel(app, stage=stage)
+        Tickwheel(app, stage.name, stage=stage)
         app.synth()
         found: dict[str, Any] = {}
         for template in Path(folder).glob("*.template.json"):

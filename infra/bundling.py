@@ -11,6 +11,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -18,13 +19,14 @@ from pathlib import Path
 import aws_cdk as cdk
 import jsii
 
+import functions
 from functions.domain.targets import kinds
 from functions.domain.targets.kinds import client_of
 
-ROOT = Path(__file__).resolve().parent.parent
-REQUIREMENTS = ROOT / "functions" / "requirements.txt"
-PYTHONS = ROOT / ".tools" / "pythons"
-"""Where `make deploy` puts the Python of Lambda if the machine has none."""
+FUNCTIONS = Path(next(iter(functions.__path__))).resolve()
+REQUIREMENTS = FUNCTIONS / "requirements.txt"
+TOOLS = FUNCTIONS.parent / ".tools"
+"""Where a checkout keeps uv, and the Python of Lambda that `make deploy` fetches if the machine has none."""
 
 PYTHON_VERSION = "3.13"
 PLATFORM = "aarch64-manylinux_2_28"
@@ -35,7 +37,7 @@ EXCLUDED = ("__pycache__", "requirements.*", "*.part")
 SERVICES = {"dynamodb", "firehose", "lambda", "s3", "secretsmanager", "sqs", "sts", *map(client_of, kinds.SERVICES)}
 """Tickwheel's own and those of targets. Their botocore models stay in the layer; the other four hundred are nine tenths of its size."""
 
-SETUP_HINT = "run `make setup`, or put uv on PATH"
+SETUP_HINT = "run `make setup` in a checkout, or `pip install uv`"
 
 
 class MissingTool(RuntimeError):
@@ -90,18 +92,24 @@ class CodeBundler:
 
     def fingerprint(self) -> str:
         """Name the content without building it."""
-        digest = _recipe("functions", python=self._python)
+        digest = _recipe(functions.__name__, python=self._python)
         for path in _sources():
-            digest.update(str(path.relative_to(ROOT)).encode())
+            digest.update(str(path.relative_to(FUNCTIONS)).encode())
             digest.update(path.read_bytes())
         return digest.hexdigest()
 
     def try_bundle(self, output_dir: str, _options: object = None) -> bool:
         """Fill `output_dir`."""
-        # In a folder of its own, so that the import root `functions` is a folder of the zip.
-        functions = Path(output_dir) / "functions"
-        shutil.copytree(ROOT / "functions", functions, ignore=shutil.ignore_patterns(*EXCLUDED))
-        _compile(functions, python=self._python, seen_at="/var/task/functions")
+        # In folders of their own, so that the package's name is a path in the zip.
+        *above, last = functions.__name__.split(".")
+        folder = Path(output_dir)
+        for name in above:
+            folder /= name
+            folder.mkdir()
+            (folder / "__init__.py").touch()
+        shutil.copytree(FUNCTIONS, folder / last, ignore=shutil.ignore_patterns(*EXCLUDED))
+        top = [*above, last][0]
+        _compile(Path(output_dir, top), python=self._python, seen_at=f"/var/task/{top}")
         return True
 
 
@@ -112,7 +120,7 @@ def lambda_python() -> str | None:
         command = [_uv(), "python", "find", "--no-config", "--no-project", PYTHON_VERSION]
     except MissingTool:  # a synthesis that bundles nothing needs none
         return None
-    environment = os.environ | {"UV_PYTHON_INSTALL_DIR": str(PYTHONS)}
+    environment = {**os.environ, **({"UV_PYTHON_INSTALL_DIR": str(TOOLS / "pythons")} if TOOLS.is_dir() else {})}
     found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
     return found.stdout.strip() or None if found.returncode == 0 else None
 
@@ -126,18 +134,21 @@ def _recipe(label: str, *, python: str | None) -> hashlib._Hash:
 
 def _sources() -> Iterator[Path]:
     ignored = shutil.ignore_patterns(*EXCLUDED)
-    for folder, folders, files in os.walk(ROOT / "functions"):
+    for folder, folders, files in os.walk(FUNCTIONS):
         skipped = ignored(folder, [*folders, *files])
         folders[:] = sorted(set(folders) - skipped)
         yield from (Path(folder) / file for file in sorted(set(files) - skipped))
 
 
 def _uv() -> str:
-    bundled = ROOT / ".tools" / "bin" / "uv"
-    uv = str(bundled) if bundled.is_file() else shutil.which("uv")
-    if uv is None:
-        raise MissingTool(f"uv is needed to bundle the layer and is neither in .tools nor on PATH: {SETUP_HINT}")
-    return uv
+    # Beside this interpreter where `tickwheel[cdk]` brought it, which need not be on PATH.
+    beside = Path(sysconfig.get_path("scripts"))
+    for folder in (str(TOOLS / "bin"), str(beside), None):
+        if (found := shutil.which("uv", path=folder)) is not None:
+            return found
+    raise MissingTool(
+        f"uv is needed to bundle the layer and is neither in {TOOLS}, nor in {beside}, nor on PATH: {SETUP_HINT}"
+    )
 
 
 def _prune(site: Path) -> None:

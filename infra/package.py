@@ -16,10 +16,11 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+import functions
 from functions.adapters.dynamodb.tables import ALL_TABLES
 from functions.api import openapi
 from infra.acknowledge import acknowledge
-from infra.bundling import EXCLUDED, PYTHON_VERSION, REQUIREMENTS, ROOT, CodeBundler, LayerBundler, lambda_python
+from infra.bundling import FUNCTIONS, PYTHON_VERSION, REQUIREMENTS, CodeBundler, LayerBundler, lambda_python
 from infra.ready_queues import ReadyQueues
 from infra.stage import Stage
 from infra.stage_parts import FunctionSize
@@ -35,21 +36,15 @@ class Package(Construct):
 
     def __init__(self, scope: Construct, construct_id: str, *, stage: Stage) -> None:
         super().__init__(scope, construct_id)
-        openapi.write(ROOT / "functions")
+        openapi.write(FUNCTIONS)
         host = stage.emulated
         if not host and lambda_python() is None:
             cdk.Annotations.of(self).add_warning_v2("tickwheel:no-bytecode", NO_BYTECODE)
-        self.code = _bundled(
-            ROOT,
-            bundler=CodeBundler(host=host),
-            # From the root, so that the import root `functions` is a folder of the zip.
-            exclude=["/*", "!/functions", *EXCLUDED],
-            ignore_mode=cdk.IgnoreMode.GIT,
-        )
+        self.code = _bundled(FUNCTIONS, bundler=CodeBundler(host=host))
         self.layer = lambda_.LayerVersion(
             self,
             "Layer",
-            code=_bundled(REQUIREMENTS.parent, bundler=LayerBundler(host=host), exclude=["*", f"!{REQUIREMENTS.name}"]),
+            code=_bundled(REQUIREMENTS.parent, bundler=LayerBundler(host=host)),
             compatible_runtimes=[lambda_.Runtime.PYTHON_3_13],
             compatible_architectures=[lambda_.Architecture.ARM_64],
             description="What the functions import, pinned",
@@ -67,7 +62,7 @@ class Deployment:
 
 
 class Function(Construct):
-    """One function: its handler is `functions.<name>.handler.handler`, its role allows what `grant` says and no more.
+    """One function: its handler is `handler` of `functions/<name>/handler.py`, its role allows what `grant` says and no more.
 
     sends_to_itself: it may send, on purpose, what invokes it again.
     """
@@ -102,7 +97,7 @@ class Function(Construct):
             description=description,
             code=package.code,
             layers=[package.layer],
-            handler=f"functions.{name}.handler.handler",
+            handler=f"{functions.__name__}.{name}.handler.handler",
             runtime=lambda_.Runtime.PYTHON_3_13,
             architecture=lambda_.Architecture.ARM_64,
             memory_size=size.memory_mb,
@@ -190,17 +185,9 @@ class Function(Construct):
             )
 
 
-def _bundled(
-    folder: Path,
-    *,
-    bundler: LayerBundler | CodeBundler,
-    exclude: list[str],
-    ignore_mode: cdk.IgnoreMode | None = None,
-) -> lambda_.Code:
+def _bundled(folder: Path, *, bundler: LayerBundler | CodeBundler) -> lambda_.Code:
     return lambda_.Code.from_asset(
         str(folder),
-        exclude=exclude,
-        ignore_mode=ignore_mode,
         asset_hash=bundler.fingerprint(),
         asset_hash_type=cdk.AssetHashType.CUSTOM,
         # The image is never pulled: a local bundler either succeeds or raises.

@@ -84,7 +84,7 @@ class Tickwheel(Construct):
     A plain construct and not a `cdk.Stage`: `cdk deploy --all` sees no stack below one of those.
     """
 
-    def __init__(self, scope: Construct, *, stage: Stage) -> None:
-        super().__init__(scope, stage.name)
+    def __init__(self, scope: Construct, construct_id: str, *, stage: Stage) -> None:
+        super().__init__(scope, construct_id)
         self.storage = StorageStack(self, "Storage", stage=stage)
         self.scheduler = SchedulerStack(self, "Scheduler", stage=stage, storage=self.storage)

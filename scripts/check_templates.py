@@ -42,7 +42,7 @@ def synthesise(stage: Stage, *, into: Path) -> list[Path]:
     """Return the templates of a stage that cdk-nag accepts, with the context of cdk.json and without bundling."""
     context = json.loads((root / "cdk.json").read_text())["context"] | {"aws:cdk:bundling-stacks": []}
     app = cdk.App(context=context, analytics_reporting=False, outdir=str(into))
-    Tickwheel(app, stage=stage)
+    Tickwheel(app, stage.name, stage=stage)
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
     try:
         app.synth()

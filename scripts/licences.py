@@ -49,6 +49,9 @@ CALLED = {
 }
 """What packages without an SPDX expression call a licence, by its SPDX identifier."""
 
+OF_WHAT_IS_INSTALLED = {"docutils": "BSD"}
+"""Of packages whose classifiers also name the licence of a file that their wheel does not have (docutils: a mode for Emacs)."""
+
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^ \\]+)", re.MULTILINE)
 _OPERATORS = re.compile(r"\s+(?:AND|OR|WITH)\s+|[()]")
 _CLASSIFIER = "License :: OSI Approved :: "
@@ -71,7 +74,7 @@ class Package(NamedTuple):
 
 def licence_of(package: Distribution) -> str:
     """Its SPDX expression; else what its classifiers, or at last its words, come to."""
-    expression = package.metadata.get("License-Expression")
+    expression = package.metadata.get("License-Expression") or OF_WHAT_IS_INSTALLED.get(package.name)
     if expression:
         return expression
     classifiers = package.metadata.get_all("Classifier") or []

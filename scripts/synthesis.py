@@ -61,7 +61,7 @@ def synthesise(stage: Stage, **context: str) -> Templates:
         app = cdk.App(
             context={**kept, **context, "aws:cdk:bundling-stacks": []}, analytics_reporting=False, outdir=folder
         )
-        tickwheel = Tickwheel(app, stage=stage)
+        tickwheel = Tickwheel(app, stage.name, stage=stage)
         assembly = app.synth()
         return Templates(
             storage=assembly.get_stack_by_name(tickwheel.storage.stack_name).template,

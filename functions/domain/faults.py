@@ -16,7 +16,7 @@ from functions.domain.errors import InvalidInput, TickwheelError, Undecodable
 _QUOTING = (InvalidInput, Undecodable)
 """Errors of Tickwheel whose texts repeat what they are about."""
 
-_OWN = "functions."
+_OWN = __name__.removesuffix("domain.faults")
 _MOST_FRAMES = 50
 
 

@@ -36,7 +36,7 @@ import aws_cdk as cdk
 from {Tickwheel.__module__} import Tickwheel
 from {Stage.__module__} import Stage
 app = cdk.App()
-Tickwheel(app, stage=replace(Stage.named("local"), name={NAME!r}))
+Tickwheel(app, {NAME!r}, stage=replace(Stage.named("local"), name={NAME!r}))
 app.synth()
 """
 

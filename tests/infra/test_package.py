@@ -99,8 +99,7 @@ def test_the_layer_has_a_model_for_every_service_that_jobs_call() -> None:
 
 
 def test_without_uv_the_message_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundling, "ROOT", tmp_path)
-    monkeypatch.setattr(shutil, "which", lambda _: None)
+    monkeypatch.setattr(shutil, "which", lambda _, path=None: None)
     with pytest.raises(MissingTool, match=r"uv is needed to bundle the layer .* run `make setup`"):
         LayerBundler(host=False).try_bundle(str(tmp_path))
 
@@ -160,13 +159,13 @@ def test_bytecode_for_lambda_is_of_its_own_version(tmp_path: Path) -> None:
 
 
 def test_a_change_of_any_module_is_another_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "functions" / "__pycache__").mkdir(parents=True)
-    (tmp_path / "functions" / "a.py").write_text("A = 1")
-    monkeypatch.setattr(bundling, "ROOT", tmp_path)
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "a.py").write_text("A = 1")
+    monkeypatch.setattr(bundling, "FUNCTIONS", tmp_path)
     before = CodeBundler(host=True).fingerprint()
 
-    (tmp_path / "functions" / "__pycache__" / "a.pyc").touch()
-    (tmp_path / "functions" / "requirements.in").touch()
+    (tmp_path / "__pycache__" / "a.pyc").touch()
+    (tmp_path / "requirements.in").touch()
     assert CodeBundler(host=True).fingerprint() == before
-    (tmp_path / "functions" / "a.py").write_text("A = 2")
+    (tmp_path / "a.py").write_text("A = 2")
     assert CodeBundler(host=True).fingerprint() != before

@@ -11,7 +11,7 @@ NAMED = {"AWS::SQS::Queue": "QueueName", "AWS::Lambda::Function": "FunctionName"
 def test_queues_functions_and_topics_have_the_prefix_that_no_target_may_have(
     any_stage: Stage, templates: Templates
 ) -> None:
-    tickwheel = Tickwheel(cdk.App(analytics_reporting=False), stage=any_stage)
+    tickwheel = Tickwheel(cdk.App(analytics_reporting=False), any_stage.name, stage=any_stage)
 
     # Without a name of its own a resource is named after its stack.
     assert tickwheel.scheduler.stack_name.startswith(OWN_PREFIX)

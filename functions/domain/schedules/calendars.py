@@ -32,7 +32,7 @@ STEPS_OF_A_SET = 150
 STEPS_OF_A_YEAR = 25
 """What it costs to work out one year of a set."""
 
-_FILE = resources.files("functions.domain.schedules") / "holidays.jsonl"
+_FILE = resources.files(__package__ or "") / "holidays.jsonl"
 _CODES = re.compile(rb'\{"codes":(\[[^]]*\])')
 _SATURDAY = 5
 _NONE = "-"
