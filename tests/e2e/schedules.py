@@ -260,8 +260,14 @@ def each_minute(hands: Hands) -> EachMinute:
     resumed = hands.ask(lambda: calls.resume(name, tenant=name, note="it has moved"))
     hands.arrivals(target, len(target.arrivals) + 1, what="a fire after the resume")
 
-    hands.until_clear(RHYTHM, PHASE)
-    found_last = hands.found(name)
+    def between_fires() -> Schedule:
+        hands.until_clear(RHYTHM, PHASE)
+        return hands.found(name)
+
+    # A target has had its call before the worker notes the run's end.
+    found_last = hands.eventually(
+        between_fires, lambda found: all(run.state != "running" for run in found.runs), what="each run has ended"
+    )
     deleted = hands.delete(name)
     watched_until = deleted.acked_at + _WATCHED_AFTER_DELETE
     hands.until(watched_until)
