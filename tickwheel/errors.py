@@ -8,6 +8,7 @@
     ├── NoCredentials       the default credential chain found nothing to sign with
     ├── Unreachable         no usable answer; knows whether the request may have been applied
     ├── ApiProblem          the scheduler answered with a problem (RFC 9457)
+    ├── InvalidSignature    a request that a target received is not from Tickwheel, or not as it was sent
     ├── NoPicture           a picture was asked for, and matplotlib is not installed
     └── LocalCloudError     the local cloud
         ├── NotACheckout    not inside a checkout of the repository
@@ -154,6 +155,10 @@ class ApiProblem(TickwheelError):
         members = {name: getattr(self, name) for name in ("status", "code", "title", "detail")}
         version = {} if self.version is None else {"version": self.version}
         return {**members, **version, "errors": [error.as_json() for error in self.errors]}
+
+
+class InvalidSignature(TickwheelError):
+    """A request that is not signed, not by this tenant's key, or too old: answer it with 401."""
 
 
 class NoPicture(TickwheelError):
