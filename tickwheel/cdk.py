@@ -8,9 +8,9 @@ Tickwheel(app, "Scheduler", stage=Stage.named("prod"))
 app.synth()
 """
 
-try:  # made from this repository's `infra` by `make dist`: there is none in a checkout
-    from tickwheel_engine.infra.scheduler import Tickwheel  # pyright: ignore[reportMissingImports]
-    from tickwheel_engine.infra.stage import Stage  # pyright: ignore[reportMissingImports]
+try:  # in the wheel `make dist` writes `tickwheel_engine.` before both
+    from infra.scheduler import Tickwheel
+    from infra.stage import Stage
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(f"{error.name} is not installed: pip install 'tickwheel[cdk]'", name=error.name) from None
 

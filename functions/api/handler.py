@@ -11,61 +11,16 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
-from aws_lambda_powertools.event_handler.exceptions import NotFoundError
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from pydantic import ValidationError
 
 from functions.adapters.s3.submission_files import sent_file
 from functions.adapters.submission_queues import queue_of, sent_message
-from functions.api.admission.admission import Admission
-from functions.api.admission.gate import Gate
-from functions.api.admission.quota import Quota
-from functions.api.dead_letters.finder import DeadLetterFinder
-from functions.api.dead_letters.purge import Purger
-from functions.api.dead_letters.replay import Replayer
-from functions.api.dead_letters.routes import DeadLetterServices
-from functions.api.dead_letters.routes import routes as dead_letter_routes
-from functions.api.http.access_check import AccessCheck
-from functions.api.http.answers import problem_answer
-from functions.api.http.problems import CONTENT_TYPE, REQUESTS_FAILED, Misshapen, Refusals, problem
-from functions.api.http.read_rates import ReadRates
-from functions.api.http.requests import Rules
-from functions.api.http.route import Routes
-from functions.api.http.router import serve
-from functions.api.jobs.asked import AskedFor
-from functions.api.jobs.batch_intake import BatchIntake
-from functions.api.jobs.called_back import CalledBack
-from functions.api.jobs.explain import Explainer
+from functions.api.app import app_of
+from functions.api.http.problems import CONTENT_TYPE, REQUESTS_FAILED, problem
 from functions.api.jobs.file_intake import FileIntake
-from functions.api.jobs.find import Finder
-from functions.api.jobs.intake import Intake
-from functions.api.jobs.known_ids import KnownIds
 from functions.api.jobs.message_intake import MessageIntake
-from functions.api.jobs.report_outcome import OutcomeReports
-from functions.api.jobs.routes import JobServices
-from functions.api.jobs.routes import routes as job_routes
-from functions.api.jobs.submit import Submitter
-from functions.api.jobs.whole_results import WholeResults
-from functions.api.operations.manager import OperationManager
-from functions.api.operations.routes import routes as operation_routes
-from functions.api.schedules.asked_fires import AskedFires
-from functions.api.schedules.extra_runs import ExtraRuns
-from functions.api.schedules.manager import ScheduleManager
-from functions.api.schedules.routes import ScheduleServices
-from functions.api.schedules.routes import routes as schedule_routes
-from functions.api.stage.health import HealthReader
-from functions.api.stage.pulse import PulseReader
-from functions.api.stage.routes import StageServices
-from functions.api.stage.routes import routes as stage_routes
-from functions.api.targets.flow_routes import FlowServices
-from functions.api.targets.flow_routes import routes as flow_routes
-from functions.api.targets.routes import BreakerServices
-from functions.api.targets.routes import routes as breaker_routes
-from functions.api.tenants.manager import TenantManager
-from functions.api.tenants.routes import TenantServices
-from functions.api.tenants.routes import routes as tenant_routes
-from functions.domain.errors import InvalidInput, TickwheelError
+from functions.api.parts import PARTS
+from functions.domain.errors import InvalidInput
 from functions.domain.faults import fault_of, places_of
 from functions.domain.jobs.submission_queues import files_name
 from functions.runtime.after_answer import AfterAnswer
@@ -73,7 +28,7 @@ from functions.runtime.deadline import ANSWER_WITHIN, COUNT_WITHIN, FLUSH_WITHIN
 from functions.runtime.observability import logger
 from functions.runtime.settings import ApiSettings
 from functions.runtime.uncaught import without_texts
-from functions.runtime.wiring import Wiring, identity
+from functions.runtime.wiring import Wiring
 
 MOST_ANSWERED = 2_900_000
 """Characters, all of them ASCII. Lambda hands 6 MB on, with the body as a text inside of JSON, in which half of it may be escaped:
@@ -86,120 +41,18 @@ DESCRIPTION = Path(__file__).with_name("openapi.json")
 """Made with the package: a process that answers does not make it."""
 
 settings = ApiSettings.from_environment()
-wiring = Wiring(
-    settings,
-    parts={
-        "admission": Admission,
-        "asked": AskedFires,
-        "asked_for": AskedFor,
-        "called_back": CalledBack,
-        "extra_runs": ExtraRuns,
-        "batch": BatchIntake,
-        "finder": DeadLetterFinder,
-        "outcome_reports": OutcomeReports,
-        "gate": Gate,
-        "intake": Intake,
-        "known": KnownIds,
-        "purger": Purger,
-        "quota": Quota,
-        "replayer": Replayer,
-        "submitter": Submitter,
-        "whole_results": WholeResults,
-    },
-)
+wiring = Wiring(settings, parts=PARTS)
 wiring.confirm()
-quota = wiring.part("quota", Quota)
-finder = wiring.build(Finder)
-refusals = wiring.build(Refusals)
 
 
-def _rules() -> Rules:
-    return Rules(
-        now=wiring.clock.now(),
-        allow_plain_http=settings.ALLOW_PLAIN_HTTP,
-        allowed=settings.ALLOWED_TARGETS,
-        max_timeout=timedelta(seconds=settings.MAX_TIMEOUT_SECONDS),
-    )
+def _report(error: BaseException) -> None:
+    logger.error("request_failed", extra={"error": fault_of(error), "places": places_of(error)})
+    wiring.journal.count(REQUESTS_FAILED)
 
 
-SERVICES: tuple[tuple[Routes, Any], ...] = (
-    (
-        job_routes,
-        wiring.build(
-            JobServices,
-            finder=finder,
-            explainer=wiring.build(Explainer, finder=finder, breakers=wiring.breaker_store, backlogs=quota.backlog),
-            refusals=refusals,
-            rules=_rules,
-        ),
-    ),
-    (
-        schedule_routes,
-        wiring.build(
-            ScheduleServices,
-            manager=wiring.build(
-                ScheduleManager,
-                limits=lambda tenant: wiring.plans.of(tenant).load_limits,
-                default_spread=lambda tenant: wiring.plans.of(tenant).default_spread,
-            ),
-            rules=_rules,
-        ),
-    ),
-    (dead_letter_routes, wiring.build(DeadLetterServices)),
-    (breaker_routes, wiring.build(BreakerServices, breaker_store=wiring.breaker_store)),
-    (flow_routes, wiring.build(FlowServices)),
-    (operation_routes, wiring.build(OperationManager, identity=identity)),
-    (
-        tenant_routes,
-        TenantServices(
-            manager=wiring.build(
-                TenantManager,
-                store=wiring.tenants,
-                usage=wiring.usage_store,
-                plans=settings.PLANS,
-                backlogs=quota.backlog,
-            ),
-            webhook_keys=wiring.webhook_keys,
-        ),
-    ),
-    (
-        stage_routes,
-        StageServices(
-            health=wiring.build(HealthReader, breakers=wiring.breaker_store, pulse=wiring.build(PulseReader)),
-            document=DESCRIPTION.read_text,
-        ),
-    ),
-)
-"""What answers the routes of each resource."""
-
-message_intake = wiring.build(MessageIntake, refusals=refusals, queues=wiring.submission_queues, rules=_rules)
-file_intake = wiring.build(FileIntake, refusals=refusals, files=wiring.submission_files, rules=_rules)
-
-app = APIGatewayHttpResolver()
-access_check = wiring.build(AccessCheck, operators=settings.OPERATORS, tenant_claim=settings.JWT_TENANT_CLAIM)
-read_rates = wiring.build(ReadRates)
-for routes, services in SERVICES:
-    serve(app, routes, services, checks=(access_check.check, read_rates.check))
-
-
-@app.exception_handler([ValidationError, Misshapen, TickwheelError])
-def on_refused(error: Exception) -> Response[str]:
-    """Answer an error as a problem."""
-    return problem_answer(refusals.problem(error))
-
-
-@app.exception_handler(Exception)
-def on_unexpected(error: Exception) -> Response[str]:
-    """A store failed, or there is a fault in Tickwheel: the log says which."""
-    _report(error)
-    title = "Something failed; submit or ask again"
-    return problem_answer(problem(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", title))
-
-
-@app.not_found
-def no_route(_: NotFoundError) -> Response[str]:
-    """Answer that there is no such route."""
-    return problem_answer(problem(HTTPStatus.NOT_FOUND, "no_such_route", "There is no such route"))
+app = app_of(wiring, settings, webhook_keys=wiring.webhook_keys, document=DESCRIPTION.read_text, report=_report)
+message_intake = wiring.build(MessageIntake, refusals=app.refusals, queues=wiring.submission_queues, rules=app.rules)
+file_intake = wiring.build(FileIntake, refusals=app.refusals, files=wiring.submission_files, rules=app.rules)
 
 
 def _in_time(flush: Callable[[], None], *, seconds: float) -> None:
@@ -228,7 +81,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 def _answered(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     try:
         with within(min(ANSWER_WITHIN, _time_left(context))):
-            return _bounded(app.resolve(event, context))
+            return _bounded(app.resolver.resolve(event, context))
     except OutOfTime as error:
         return _late(error)
     finally:
@@ -281,11 +134,6 @@ def _time_left(context: LambdaContext) -> float:
 def _flush() -> None:
     _in_time(wiring.audit.flush, seconds=settings.PATIENCE * FLUSH_WITHIN)
     wiring.journal.flush()
-
-
-def _report(error: BaseException) -> None:
-    logger.error("request_failed", extra={"error": fault_of(error), "places": places_of(error)})
-    wiring.journal.count(REQUESTS_FAILED)
 
 
 def _late(error: OutOfTime) -> dict[str, Any]:

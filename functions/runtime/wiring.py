@@ -81,6 +81,10 @@ class Wiring(Adapters):
         """Something of its parts. special: what it is given in place of what has the name of its field."""
         return self._container.build(wanted, **special)
 
+    def __getitem__(self, name: str) -> Any:
+        """The one part of this name, as all have it that are built. Raises KeyError."""
+        return self._container[name]
+
     def part(self, name: str, wanted: type[Built]) -> Built:
         """The one part of this name, as all have it that are built."""
         part = self._container[name]

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from scripts.distribution.engine import ROOT, write_source
+from scripts.distribution.engine import ROOT, relocate, write_source
 
 FOLDER = ROOT / "dist"
 _EPOCH = "1577836800"
@@ -22,6 +22,7 @@ def main(folder: Path = FOLDER) -> int:
         engine.mkdir()
         write_source(engine)
         shutil.copytree(ROOT / "tickwheel", client / "tickwheel", ignore=shutil.ignore_patterns("__pycache__"))
+        relocate(client)  # `tickwheel.cdk` and `tickwheel.testing` are doors to the engine
         for name in ("LICENSE", "README.md", "pyproject.toml"):
             shutil.copy(ROOT / name, client)
         for source in (client, engine):

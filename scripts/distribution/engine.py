@@ -32,13 +32,18 @@ def write_source(folder: Path) -> None:
     package = folder / ENGINE
     for name in PACKAGES:
         shutil.copytree(ROOT / name, package / name, ignore=_LEFT_OUT)
-    for path in package.rglob("*.py"):
-        path.write_text(relocated(path.read_text(), packages=PACKAGES, under=ENGINE))
+    relocate(package)
     (package / "__init__.py").write_text(f'"""{_DESCRIPTION}"""\n')
     (package / "py.typed").touch()
     for name in ("LICENSE", "README.md"):
         shutil.copy(ROOT / name, folder)
     (folder / "pyproject.toml").write_text("\n".join(_project()))
+
+
+def relocate(folder: Path) -> None:
+    """Let the modules below a folder import the packages by where they are installed. Raises Unmovable."""
+    for path in folder.rglob("*.py"):
+        path.write_text(relocated(path.read_text(), packages=PACKAGES, under=ENGINE))
 
 
 def version() -> str:

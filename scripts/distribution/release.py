@@ -30,7 +30,7 @@ def with_version(pyproject: str, new: str) -> str:
     old = re.search(r'^version = "(.*)"$', pyproject, re.MULTILINE)
     if old is None or not _VERSION.fullmatch(new) or _numbers(new) <= _numbers(old[1]):
         raise NotReleasable(f"VERSION is {new!r}: use three numbers such as 1.2.3, higher than {old and old[1]}")
-    return pyproject.replace(old[0], f'version = "{new}"', 1).replace(f"]=={old[1]}", f"]=={new}")
+    return pyproject.replace(old[0], f'version = "{new}"', 1).replace(f'=={old[1]}"]', f'=={new}"]')
 
 
 def release(new: str) -> None:

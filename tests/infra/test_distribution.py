@@ -23,6 +23,15 @@ app.synth()
 print(functions.__file__)
 """
 
+TEST = """\
+from datetime import timedelta
+
+def test_it(scheduler):
+    scheduler.client.submit("https://shop.example/remind", tenant="acme", delay=timedelta(days=30))
+    (call,) = scheduler.advance(days=31)
+    assert call.attempt == 1
+"""
+
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
@@ -33,14 +42,25 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def python(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of an environment with nothing in it but `tickwheel[cdk]`."""
+    """Of an environment with nothing in it but `tickwheel[cdk,testing]` and pytest."""
     folder = tmp_path_factory.mktemp("empty")
     uv = ROOT / ".tools" / "bin" / "uv"
     subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, folder / "venv"], check=True)
     found = folder / "venv" / "bin" / "python"
     client, engine = wheels["tickwheel"], wheels[ENGINE]
     subprocess.run(
-        [uv, "pip", "install", "--quiet", "--python", found, f"tickwheel[cdk] @ {client.as_uri()}", engine], check=True
+        [
+            uv,
+            "pip",
+            "install",
+            "--quiet",
+            "--python",
+            found,
+            f"tickwheel[cdk,testing] @ {client.as_uri()}",
+            engine,
+            "pytest",
+        ],
+        check=True,
     )
     return found
 
@@ -81,6 +101,16 @@ def test_the_client_and_the_command_run_where_nothing_else_is_installed(python: 
 
     assert "submit" in told.stdout
     subprocess.run([python, "-c", "from tickwheel.client import Client"], check=True)
+
+
+def test_a_users_test_has_a_scheduler_in_memory_by_its_fixture(python: Path, tmp_path: Path) -> None:
+    (tmp_path / "test_reminders.py").write_text(TEST)
+
+    told = subprocess.run(
+        [python, "-m", "pytest", "-q"], cwd=tmp_path, capture_output=True, text=True, check=False, env=_environment()
+    )
+
+    assert "1 passed" in told.stdout, told.stdout
 
 
 def test_a_users_app_makes_the_stacks_beside_folders_of_its_own_with_the_same_names(

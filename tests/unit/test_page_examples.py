@@ -48,10 +48,10 @@ def test_every_program_compiles(page: str):
 
 def test_the_programs_of_a_users_tests_are_those_that_run():
     examples = Path(__file__).parents[2] / "examples" / "testing"
-    running = (examples / "test_orders.py").read_text()
+    running = "".join((examples / name).read_text() for name in ("test_orders.py", "test_shop.py"))
     *quoted, of_the_local_cloud = blocks(read_page("testing.md"), "python")
 
-    assert len(quoted) == 4
+    assert len(quoted) == 6
     for program in quoted:
         assert program in running
     assert "Client()" in of_the_local_cloud

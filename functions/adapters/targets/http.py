@@ -26,13 +26,14 @@ from urllib3.util.ssl_ import create_urllib3_context
 
 from functions.adapters.targets.address_check import AddressCheck, RefusedAddressError
 from functions.adapters.targets.calls import TIMEOUT, Call
+from functions.adapters.targets.http_outcome import outcome_of
 from functions.domain.instants import format_instant
 from functions.domain.jobs.results import WHOLE_LIMIT
-from functions.domain.targets.http_answers import AnswerMeaning, Judgement, judge, result_of
+from functions.domain.targets.http_answers import AnswerMeaning, Judgement, judge
 from functions.domain.targets.options import Method, TargetOptions
 from functions.domain.targets.webhooks import keys_of, signed_headers
 from functions.ports.clock import Clock
-from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded, WebhookKeys
+from functions.ports.targets import Failed, Invocation, Outcome, WebhookKeys
 
 BODY_LIMIT = WHOLE_LIMIT
 """Bytes of a body that are read."""
@@ -131,30 +132,8 @@ class _Answer:
 
     def outcome(self) -> Outcome:
         """What the status means, with as much of the body as there is by now."""
-        status, judgement = self._response.status, self._judgement
-        match judgement.meaning:
-            case AnswerMeaning.SUCCESS:
-                is_whole = self._is_whole  # before the chunks: none comes after it
-                body = b"".join(self._chunks)
-                answer = body.decode("utf-8-sig", errors="replace") if is_whole else ""
-                return Succeeded(result_of(status, body, is_whole=is_whole), answer)
-            case AnswerMeaning.PENDING:
-                return Pending()
-            case AnswerMeaning.REDIRECT:
-                return Failed(
-                    f"the target answered {status}, but redirects are not followed: give the address that it leads to",
-                    error_class="redirect",
-                    is_permanent=True,
-                )
-            case AnswerMeaning.TRY_AGAIN | AnswerMeaning.REFUSAL:
-                is_permanent = judgement.meaning is AnswerMeaning.REFUSAL
-                return Failed(
-                    f"the target answered {status}",
-                    error_class=f"http_{status}",
-                    is_permanent=is_permanent,
-                    retry_after=judgement.retry_after,
-                    is_its_own=is_permanent and status >= 400,  # noqa: PLR2004
-                )
+        is_whole = self._is_whole  # before the chunks: none comes after it
+        return outcome_of(self._response.status, self._judgement, b"".join(self._chunks), is_whole=is_whole)
 
 
 _thread = threading.local()
