@@ -244,3 +244,42 @@ def test_a_module_beside_the_others_is_enough_for_a_new_command(tmp_path: Path) 
     printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
 
     assert json.loads(printed) == {"greeted": "acme"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer", "said"),
+    [
+        (["schedule", "list"], {"schedules": [], "next": None}, "tenant acmee has no schedules\n"),
+        (
+            ["operations", "list"],
+            {"operations": [], "next": None},
+            "tenant acmee has no operations of the last 30 days\n",
+        ),
+        (["dead-letters", "list"], {"dead_letters": [], "next": None}, "tenant acmee has no dead letters that match\n"),
+        (["flow", "list"], {"flows": [], "next": None}, "no flow of acmee has limits\n"),
+    ],
+    ids=lambda each: each[0] if isinstance(each, list) else "",
+)
+def test_a_list_of_nothing_says_of_which_tenant(arguments: list[str], answer: dict, said: str) -> None:
+    with ApiServer(Answer(200, answer)) as server:
+        result = run(*arguments, "--tenant", "acmee", server=server)
+
+    assert (result.exit_code, result.stdout) == (0, said), result.output
+
+
+def test_an_answer_that_says_only_its_status_is_not_said_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    with ApiServer(*[Answer(500, "oops")] * 6) as server:
+        result = run("get", "x", server=server)
+
+    assert result.stderr == "error: HTTP 500\n"
+
+
+def test_a_profile_that_there_is_not_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "nope")
+    with ApiServer() as server:
+        result = run("get", "x", server=server)
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: the AWS credentials cannot be used: ")
+    assert "(nope)" in result.stderr

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from botocore.credentials import Credentials
+from botocore.exceptions import UnauthorizedSSOTokenError
 
 from functions.api.http.call_body import HttpBody, RetryBody
 from functions.api.http.flow_body import FlowBody
@@ -369,6 +370,27 @@ def test_no_credentials_say_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(NoCredentials, match="AWS_PROFILE"):
         Client("https://abc.execute-api.eu-central-1.amazonaws.com")
+
+
+@pytest.mark.parametrize("endpoint", ["https://abc.execute-api.eu-west-1.amazonaws.com", "https://jobs.example.com"])
+def test_a_profile_that_there_is_not_is_a_sentence(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "nope")
+
+    with pytest.raises(NoCredentials, match=r"nope.*check AWS_PROFILE"):
+        Client(endpoint)
+
+
+def test_a_login_that_has_ended_is_a_sentence() -> None:
+    class Ended(Credentials):
+        def get_frozen_credentials(self):
+            raise UnauthorizedSSOTokenError
+
+    with (
+        ApiServer() as server,
+        a_client(server, credentials=Ended("key", "secret")) as client,
+        pytest.raises(NoCredentials, match="aws sso login"),
+    ):
+        client.get("x")
 
 
 def test_an_address_without_a_scheme_is_refused() -> None:

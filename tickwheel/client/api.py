@@ -55,7 +55,7 @@ from tickwheel.client.jobs import (
     Submission,
     Submitted,
 )
-from tickwheel.client.signing import SigV4, default_credentials
+from tickwheel.client.signing import SigV4, default_credentials, naming_unusable_credentials
 from tickwheel.client.tenants import StageStatus
 from tickwheel.client.webhook_keys import WebhookKey
 from tickwheel.errors import ApiProblem, FieldProblem, InvalidJob, NoEndpoint, Unreachable
@@ -94,10 +94,11 @@ class Client(JobCalls, FlowCalls):
         if self._endpoint.is_local_cloud:
             region = region or LOCAL_REGION
             credentials = credentials or Credentials(LOCAL_ACCESS_KEY, LOCAL_SECRET_KEY)
-        region = region or self._endpoint.region or session.get_config_variable("region")
+        with naming_unusable_credentials():
+            region = region or self._endpoint.region or session.get_config_variable("region")
         if region is None:
             raise NoEndpoint(
-                f"the address {self._endpoint.url} names no region: pass region=, or set AWS_DEFAULT_REGION"
+                f"the address {self._endpoint.url} names no region: give one (`region=`, or --region of the command), or set AWS_DEFAULT_REGION"
             )
         if transport is None and self._endpoint.is_on_this_machine:
             transport = LoopbackTransport(httpx.HTTPTransport())  # otherwise httpx's own, which honours a proxy

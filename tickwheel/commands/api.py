@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 from rich.console import Console, RenderableType
+from rich.table import Table
 
 from tickwheel.client import Client
 from tickwheel.client.instants import format_instant
 from tickwheel.commands.option_sets import OptionSet
 from tickwheel.commands.terminal import failing_politely
-from tickwheel.screens.tables import fields_table
+from tickwheel.screens.tables import fields_table, show_table
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -41,6 +42,8 @@ class Output(OptionSet):
         for each in shown:
             if isinstance(each, str):
                 typer.echo(each)
+            elif isinstance(each, Table):
+                show_table(each, Console())
             else:
                 Console().print(each)
 

@@ -83,7 +83,8 @@ def list_dead_letters(
     """List dead letters, newest first."""
     matching = selection.of(tenant)
     letters = list(islice(api.client.dead_letters.list(matching, page_size=min(limit, 500)), limit))
-    api.print({"dead_letters": [letter.body for letter in letters]}, dead_letters_table(letters))
+    shown = dead_letters_table(letters) if letters else f"tenant {tenant} has no dead letters that match"
+    api.print({"dead_letters": [letter.body for letter in letters]}, shown)
 
 
 @group.add()
