@@ -165,7 +165,12 @@ SERVICES: tuple[tuple[Routes, Any], ...] = (
     (
         stage_routes,
         StageServices(
-            health=wiring.build(HealthReader, breakers=wiring.breaker_store, pulse=wiring.build(PulseReader)),
+            health=wiring.build(
+                HealthReader,
+                stage=wiring.settings.STAGE,
+                breakers=wiring.breaker_store,
+                pulse=wiring.build(PulseReader),
+            ),
             document=DESCRIPTION.read_text,
         ),
     ),

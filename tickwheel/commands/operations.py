@@ -106,7 +106,7 @@ def cancel(
         _show_end(counted, api)
         if not counted.matched:
             return
-        typer.confirm(f"Cancel {counted.matched} jobs for good?", abort=True, err=True)
+        api.confirm(f"Cancel {counted.matched} jobs for good?", yes=False)
     _finish(calls, calls.cancel(matching, dry_run=dry_run), api, no_wait=no_wait)
 
 
