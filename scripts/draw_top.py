@@ -65,6 +65,7 @@ def _health() -> dict[str, object]:
         seen=None,
     )
     reader = HealthReader(
+        stage="prod",
         wheel=world.wheel,
         clock=world.clock,
         shards=world.shards,

@@ -64,6 +64,6 @@ def parse_only(line: str) -> None:
     """Parse a line as the command line does, and run nothing."""
     words = shlex.split(line)[1:]
     command: Any = typer.main.get_command(app)
-    while hasattr(command, "commands"):
-        command = command.commands[words.pop(0)]
+    while hasattr(command, "get_command"):
+        command = command.get_command(None, words.pop(0))
     command.make_context(line, words)

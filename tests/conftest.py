@@ -25,8 +25,9 @@ os.environ.update(
     AWS_EC2_METADATA_DISABLED="true",
     AWS_CONFIG_FILE=os.devnull,
     AWS_SHARED_CREDENTIALS_FILE=os.devnull,
+    TICKWHEEL_CONFIG="/nonexistent/tickwheel",
 )
-for variable in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL", "TICKWHEEL_ENDPOINT"):
+for variable in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL", "TICKWHEEL_ENDPOINT", "TICKWHEEL_CONTEXT"):
     os.environ.pop(variable, None)
 
 

@@ -1,18 +1,39 @@
 """The command `tickwheel`.
 
-Exit codes: 0 done, 1 refused or failed, 2 wrong usage. Tables are for people; `--json` prints one JSON object.
+Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted. Tables are for people; `--json` prints one JSON object.
 """
 
-from importlib import import_module
-from pkgutil import iter_modules
+from importlib.metadata import version as version_of
+from typing import Annotated
 
-from tickwheel import commands
-from tickwheel.commands.registry import commands as registered
+import typer
 
-for _module in iter_modules(commands.__path__, f"{commands.__name__}."):
-    import_module(_module.name)
+from tickwheel.commands.discovery import RootGroup
 
-app = registered.app
+app = typer.Typer(
+    name="tickwheel",
+    help="Submit jobs to Tickwheel, manage schedules, tenants and dead letters, and run the local cloud.",
+    cls=RootGroup,
+    pretty_exceptions_enable=False,
+)
+
+
+def _show_version(is_asked: bool) -> None:  # typer calls it so
+    if is_asked:
+        typer.echo(f"tickwheel {version_of('tickwheel')}")
+        raise typer.Exit
+
+
+@app.callback()
+def tickwheel(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Options of `tickwheel` itself, which stand before the command."""
+    del version
+
 
 if __name__ == "__main__":
     app()

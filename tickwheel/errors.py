@@ -5,7 +5,7 @@
     │   ├── InvalidJob
     │   └── InvalidSchedule
     ├── NoEndpoint          nothing says where the scheduler is
-    ├── NoCredentials       the default credential chain found nothing to sign with
+    ├── NoCredentials       the default credential chain found nothing to sign with, or nothing that can be used
     ├── Unreachable         no usable answer; knows whether the request may have been applied
     ├── ApiProblem          the scheduler answered with a problem (RFC 9457)
     ├── InvalidSignature    a request that a target received is not from Tickwheel, or not as it was sent
@@ -74,7 +74,7 @@ class NoEndpoint(TickwheelError):
 
 
 class NoCredentials(TickwheelError):
-    """The default credential chain found nothing to sign with."""
+    """The default credential chain found nothing to sign with, or what it found cannot be used."""
 
 
 class Unreachable(TickwheelError):
@@ -117,7 +117,13 @@ class ApiProblem(TickwheelError):
         # A detail that only repeats what is wrong with the fields is not said twice.
         is_repeated = bool(named) and all(error.message in self.detail for error in self.errors)
         said = self.title if is_repeated else self.detail or self.title
-        return f"{said} [{self.status} {self.code}]" + (f": {named}" if named else "")
+        # Nor is the status of an answer that said nothing else.
+        code = (
+            ""
+            if said == f"HTTP {self.status}" and self.code == f"http_{self.status}"
+            else f" [{self.status} {self.code}]"
+        )
+        return f"{said}{code}" + (f": {named}" if named else "")
 
     @classmethod
     def from_json(cls, body: Any, *, status: int) -> "ApiProblem":

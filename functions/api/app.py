@@ -129,7 +129,10 @@ def _services(  # noqa: PLR0917  what the routes of one feature or another need
         (
             stage_routes,
             StageServices(
-                health=parts.build(HealthReader, breakers=breakers, pulse=parts.build(PulseReader)), document=document
+                health=parts.build(
+                    HealthReader, stage=settings.STAGE, breakers=breakers, pulse=parts.build(PulseReader)
+                ),
+                document=document,
             ),
         ),
     )

@@ -46,6 +46,7 @@ def test_a_stage_that_runs_is_ok(running: Stage):
         "cursors_held": 0,
         "worst": [],
     }
+    assert answer["stage"] == "local"
     assert answer["sweeper"]["is_fresh"]
     assert 240 < answer["sweeper"]["audit_age_seconds"] < 400
     assert answer["breakers"] == {"count": 0, "first": []}

@@ -1,10 +1,15 @@
 """Commands that run in a checkout alone, and what they say elsewhere."""
 
+import os
+import sys
+from pathlib import Path
+
 import pytest
 
 from tests.command_line import run
 from tickwheel.commands import checkout_modules
 from tickwheel.errors import NotACheckout
+from tickwheel.local.checkout import Checkout
 
 VERIFY = ["verify", "--jobs", "1"]
 SIMULATE = ["simulate", "steady"]
@@ -39,3 +44,17 @@ def test_without_the_packages_of_a_checkout_it_says_how_to_get_them(
 
     assert result.exit_code == 1
     assert "matplotlib is not installed here: run `make setup`" in result.stderr
+
+
+def test_a_checkout_brings_its_own_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = tmp_path / ".tools" / "node" / "bin" / "node"
+    node.parent.mkdir(parents=True)
+    node.touch()
+    (tmp_path / "json").mkdir()
+    monkeypatch.setattr(checkout_modules, "find_checkout", lambda: Checkout(tmp_path))
+    monkeypatch.setattr("sys.path", [*sys.path])
+    monkeypatch.delenv("JSII_NODE", raising=False)
+
+    checkout_modules.modules_of_checkout("json", reason="of this test")
+
+    assert os.environ.pop("JSII_NODE") == str(node)

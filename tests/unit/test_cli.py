@@ -207,25 +207,12 @@ def test_lines_that_the_scheduler_refuses_are_kept_with_their_numbers(tmp_path: 
 def test_lines_without_an_answer_are_kept_apart_because_they_may_have_been_taken(tmp_path: Path) -> None:
     file = a_file(tmp_path, a_line("handler:a"))
     with ApiServer(LOST) as server:
-        result = run("submit", "--file", str(file), server=server)
+        result = run("submit", "--file", str(file), "--no-keys", server=server)
 
     assert result.exit_code == 1
     assert "accepted 0, refused 0, unanswered 1" in result.stdout
     assert "idempotency_key" in result.stderr
     assert (tmp_path / "jobs.unanswered.jsonl").read_text() == f"{a_line('handler:a')}\n"
-
-
-def test_an_interrupted_file_accounts_for_every_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_arguments: object, **_options: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("tickwheel.client.Client._submit_batch", interrupted)
-    file = a_file(tmp_path, a_line("handler:a"), "{oops", a_line("handler:b"))
-    with ApiServer() as server:
-        result = run("submit", "--file", str(file), server=server)
-
-    assert result.exit_code == 1
-    assert "accepted 0, refused 1, unanswered 2" in result.stdout
 
 
 def test_a_module_beside_the_others_is_enough_for_a_new_command(tmp_path: Path) -> None:
@@ -244,3 +231,54 @@ def test_a_module_beside_the_others_is_enough_for_a_new_command(tmp_path: Path) 
     printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
 
     assert json.loads(printed) == {"greeted": "acme"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer", "said"),
+    [
+        (["schedule", "list"], {"schedules": [], "next": None}, "tenant acmee has no schedules\n"),
+        (
+            ["operations", "list"],
+            {"operations": [], "next": None},
+            "tenant acmee has no operations of the last 30 days\n",
+        ),
+        (["dead-letters", "list"], {"dead_letters": [], "next": None}, "tenant acmee has no dead letters that match\n"),
+        (["flow", "list"], {"flows": [], "next": None}, "no flow of acmee has limits\n"),
+    ],
+    ids=lambda each: each[0] if isinstance(each, list) else "",
+)
+def test_a_list_of_nothing_says_of_which_tenant(arguments: list[str], answer: dict, said: str) -> None:
+    with ApiServer(Answer(200, answer)) as server:
+        result = run(*arguments, "--tenant", "acmee", server=server)
+
+    assert (result.exit_code, result.stdout) == (0, said), result.output
+
+
+def test_an_answer_that_says_only_its_status_is_not_said_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    with ApiServer(*[Answer(500, "oops")] * 6) as server:
+        result = run("get", "x", server=server)
+
+    assert result.stderr.splitlines()[-1] == "error: HTTP 500"
+
+
+def test_a_profile_that_there_is_not_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "nope")
+    with ApiServer() as server:
+        result = run("get", "x", server=server)
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: the AWS credentials cannot be used: ")
+    assert "(nope)" in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [[], ["--json"]])
+def test_a_wait_that_the_scheduler_asks_for_is_told(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tickwheel.client.backoff.random.uniform", lambda _low, _high: 0)
+    slow = Answer(429, {"code": "rate_exceeded", "title": "Too fast"}, (("Retry-After", "1"),))
+    with ApiServer(slow) as server:
+        result = run("submit", "handler:echo", "--tenant", "acme", *arguments, server=server)
+
+    assert result.stderr == "waiting 1 s: Too fast [429 rate_exceeded]\n"
+    assert result.exit_code == 0
+    assert len(server.requests) == 2

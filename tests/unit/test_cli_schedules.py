@@ -543,6 +543,14 @@ class TestImport:
         assert answer["problems"][0]["line"] == 2
         assert Path(answer["files"]["refused"]).exists()
 
+    def test_standard_input_is_a_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        with ApiServer(Answer(200, schedule_json())) as server:
+            result = run("import", "-", server=server, typed=f"{json.dumps(NIGHTLY)}\n{{oops\n")
+
+        assert "stored 1, refused 1" in result.stdout
+        assert [path.name for path in tmp_path.iterdir()] == ["stdin.refused.jsonl"]
+
     def test_an_interrupted_import_accounts_for_every_line(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -554,7 +562,7 @@ class TestImport:
         with ApiServer() as server:
             result = run("import", str(file), server=server)
 
-        assert result.exit_code == 1
+        assert result.exit_code == 130
         assert "stored 0, refused 3" in result.stdout
         assert "interrupted" in result.stderr
 

@@ -39,6 +39,21 @@ def test_the_exit_code_says_whether_somebody_has_to_look(word: str, code: int) -
     assert result.output.startswith(f"{word}  at 2030-01-31 12:00:00 UTC")
 
 
+def test_stage_and_endpoint_are_named() -> None:
+    with ApiServer(Answer(200, health_json(stage="prod")), Answer(200, health_json(stage="prod"))) as server:
+        people, script = run(server=server), run("--json", server=server)
+
+    assert people.output.splitlines()[1] == f"stage prod at {server.url}"
+    assert {"stage": "prod", "endpoint": server.url, "context": None}.items() <= json.loads(script.stdout).items()
+
+
+def test_a_release_that_does_not_say_its_stage_has_an_endpoint() -> None:
+    with ApiServer(Answer(200, health_json())) as server:
+        result = run(server=server)
+
+    assert result.output.splitlines()[1] == server.url
+
+
 def test_a_stage_with_which_all_is_well_shows_its_classes_and_nothing_that_there_is_not() -> None:
     result = status(health_json())
 

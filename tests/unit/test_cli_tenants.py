@@ -89,8 +89,8 @@ def test_a_tenant_is_turned(verb: str) -> None:
 @pytest.mark.parametrize("verb", ["pause", "resume"])
 def test_the_whole_stage_is_turned(verb: str) -> None:
     with ApiServer(Answer(200, STAGE), Answer(200, STAGE)) as server:
-        people = run(verb, "--note", "why", server=server)
-        script = run(verb, "--json", server=server)
+        people = run(verb, "--note", "why", server=server, typed="y\n")
+        script = run(verb, "--json", *(["--yes"] if verb == "pause" else []), server=server)
 
     assert (people.exit_code, script.exit_code) == (0, 0)
     assert [(request.path, request.json) for request in server.requests] == [
@@ -99,6 +99,27 @@ def test_the_whole_stage_is_turned(verb: str) -> None:
     ]
     assert "2030-01-31T10:01:00Z" in people.stdout
     assert json.loads(script.stdout)["status"] == "paused"
+
+
+@pytest.mark.parametrize(("arguments", "typed", "code"), [([], "n\n", 1), ([], None, 1), (["--json"], "y\n", 2)])
+def test_a_pause_of_all_tenants_is_asked_for_and_names_the_scheduler(
+    arguments: list[str], typed: str | None, code: int
+) -> None:
+    with ApiServer(Answer(200, STAGE)) as server:
+        result = run("pause", *arguments, server=server, typed=typed)
+
+    assert result.exit_code == code
+    assert server.requests == []
+    said = "add --yes" if arguments else f"Pause all jobs of all tenants? At {server.url}."
+    assert said in result.stderr
+
+
+def test_a_pause_of_all_tenants_that_is_confirmed_beforehand_asks_nothing() -> None:
+    with ApiServer(Answer(200, STAGE)) as server:
+        result = run("pause", "--yes", server=server)
+
+    assert result.exit_code == 0
+    assert result.stderr == ""
 
 
 def test_a_tenant_is_shown_with_what_is_its_own_and_when_it_is_in_effect() -> None:

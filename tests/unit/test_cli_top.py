@@ -212,3 +212,10 @@ def test_rates_are_shown_in_three_figures(rate: float, shown: str) -> None:
 )
 def test_lags_are_shown_in_their_own_unit(lag: timedelta | None, shown: str) -> None:
     assert lag_text(lag) == shown
+
+
+def test_stage_and_endpoint_are_named() -> None:
+    with ApiServer(Answer(200, health_json(stage="prod"))) as server:
+        result = run(server=server)
+
+    assert result.output.splitlines()[1] == f"stage prod at {server.url}"

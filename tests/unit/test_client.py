@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 from botocore.credentials import Credentials
+from botocore.exceptions import UnauthorizedSSOTokenError
 
 from functions.api.http.call_body import HttpBody, RetryBody
 from functions.api.http.flow_body import FlowBody
 from functions.api.jobs.bodies import JobBody
-from tests.api_server import LOST, Answer, ApiServer, job_json
+from tests.api_server import LOST, Answer, ApiServer, Request, accept_all, job_json
 from tickwheel.client import Client
-from tickwheel.client.backoff import Backoff
+from tickwheel.client.backoff import Backoff, Wait
 from tickwheel.client.flows import Flow
 from tickwheel.client.jobs import Http, NewJob, Refused, RetryPolicy, Submitted, Unanswered
 from tickwheel.errors import ApiProblem, InvalidJob, NoCredentials, NoEndpoint, Unreachable
@@ -371,6 +372,27 @@ def test_no_credentials_say_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
         Client("https://abc.execute-api.eu-central-1.amazonaws.com")
 
 
+@pytest.mark.parametrize("endpoint", ["https://abc.execute-api.eu-west-1.amazonaws.com", "https://jobs.example.com"])
+def test_a_profile_that_there_is_not_is_a_sentence(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "nope")
+
+    with pytest.raises(NoCredentials, match=r"nope.*check AWS_PROFILE"):
+        Client(endpoint)
+
+
+def test_a_login_that_has_ended_is_a_sentence() -> None:
+    class Ended(Credentials):
+        def get_frozen_credentials(self):
+            raise UnauthorizedSSOTokenError
+
+    with (
+        ApiServer() as server,
+        a_client(server, credentials=Ended("key", "secret")) as client,
+        pytest.raises(NoCredentials, match="aws sso login"),
+    ):
+        client.get("x")
+
+
 def test_an_address_without_a_scheme_is_refused() -> None:
     with pytest.raises(NoEndpoint, match=r"'abc\.example\.com'"):
         Client("abc.example.com")
@@ -410,3 +432,56 @@ def test_a_retry_after_that_is_a_date_is_understood() -> None:
         client.submit("handler:echo", tenant="acme")
 
     assert waits == [0.0]
+
+
+def test_all_waits_of_a_request_together_have_a_bound() -> None:
+    waits = Waits()
+    slow = Answer(429, {"code": "shed", "title": "Too many"}, (("Retry-After", "25"),))
+    with (
+        ApiServer(*[slow] * 6) as server,
+        Client(server.url, region="us-east-1", backoff=waits.backoff(attempts=6)) as client,
+        pytest.raises(ApiProblem, match="shed"),
+    ):
+        client.submit("handler:echo", tenant="acme")
+
+    assert waits == [25.0, 25.0]
+
+
+def test_each_wait_is_told_before_it_begins() -> None:
+    told: list[str] = []
+    backoff = Backoff(attempts=3, base_seconds=0, sleep=lambda seconds: told.append(f"slept {seconds:g}"))
+
+    def tell(wait: Wait) -> None:
+        told.append(f"waits {wait.seconds:g} after {wait.attempt}: {wait.reason}")
+
+    with (
+        ApiServer(BUSY, Answer(503, {"code": "shed", "title": "Behind"}, (("Retry-After", "7"),))) as server,
+        Client(server.url, region="us-east-1", backoff=backoff, on_wait=tell) as client,
+    ):
+        client.submit("handler:echo", tenant="acme", idempotency_key="k")
+
+    assert told[1::2] == ["slept 7", "slept 7"]
+    assert told[0].startswith("waits 7 after 1: ")
+    assert told[2] == "waits 7 after 2: Behind [503 shed]"
+
+
+def test_a_wait_for_single_jobs_of_a_batch_is_told_with_their_problem() -> None:
+    told: list[str] = []
+
+    def refuse(request: Request) -> Answer:
+        answer = accept_all(request)
+        answer.body["results"][0] = {"status": 429, "problem": {"code": "rate_exceeded", "title": "Too fast"}}
+        return answer
+
+    with (
+        ApiServer(otherwise=refuse) as server,
+        Client(
+            server.url,
+            region="us-east-1",
+            backoff=Waits().backoff(2),
+            on_wait=lambda wait: told.append(str(wait.reason)),
+        ) as client,
+    ):
+        client.submit_many([a_job(), a_job()])
+
+    assert told == ["Too fast [429 rate_exceeded]"]

@@ -137,6 +137,7 @@ def test_a_refused_connection_is_a_failure_that_may_be_tried_again():
 
     outcome = failure_of(call(f"http://127.0.0.1:{port}/"))
 
+    assert outcome.error.startswith("NewConnectionError: no connection to 127.0.0.1: ")
     assert "Connection refused" in outcome.error
     assert (outcome.error_class, outcome.is_permanent) == ("connection", False)
 

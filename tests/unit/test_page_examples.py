@@ -54,4 +54,4 @@ def test_the_programs_of_a_users_tests_are_those_that_run():
     assert len(quoted) == 6
     for program in quoted:
         assert program in running
-    assert "Client()" in of_the_local_cloud
+    assert 'Client(context="local")' in of_the_local_cloud

@@ -1,6 +1,7 @@
 """Tickwheel's API as typed calls: the client, its arguments, and its results."""
 
 from tickwheel.client.api import Client
+from tickwheel.client.backoff import Backoff, Wait
 from tickwheel.client.collect import Collect
 from tickwheel.client.dead_letters import DeadLetter, DeadLetterFilter, LetterFilter
 from tickwheel.client.flows import Flow
@@ -11,6 +12,7 @@ from tickwheel.client.schedules import NewSchedule, Schedule
 from tickwheel.client.tenants import Tenant
 
 __all__ = [
+    "Backoff",
     "Calendar",
     "Client",
     "Collect",
@@ -29,5 +31,6 @@ __all__ = [
     "RetryPolicy",
     "Schedule",
     "Tenant",
+    "Wait",
     "Window",
 ]

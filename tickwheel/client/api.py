@@ -19,7 +19,7 @@ from botocore.credentials import Credentials
 from botocore.session import Session
 
 from tickwheel.client.answers import read_answer
-from tickwheel.client.backoff import Backoff
+from tickwheel.client.backoff import Backoff, Repeats, Wait
 from tickwheel.client.batches import (
     MAY_HAVE_BEEN_APPLIED,
     MOST_JOBS_A_REQUEST,
@@ -27,6 +27,7 @@ from tickwheel.client.batches import (
     Encoded,
     as_submission,
     batches_of,
+    failure_of,
     is_worth_repeating,
     read_results,
 )
@@ -39,7 +40,8 @@ from tickwheel.client.calls.operations import Operations
 from tickwheel.client.calls.schedules import Schedules
 from tickwheel.client.calls.tenants import Tenants, turn_stage
 from tickwheel.client.collect import Collect
-from tickwheel.client.endpoint import LoopbackTransport, find_endpoint
+from tickwheel.client.connection import connection_to
+from tickwheel.client.endpoint import LoopbackTransport
 from tickwheel.client.fields import encode
 from tickwheel.client.flows import Flow
 from tickwheel.client.health import Health
@@ -55,11 +57,9 @@ from tickwheel.client.jobs import (
     Submission,
     Submitted,
 )
-from tickwheel.client.signing import SigV4, default_credentials
 from tickwheel.client.tenants import StageStatus
 from tickwheel.client.webhook_keys import WebhookKey
-from tickwheel.errors import ApiProblem, FieldProblem, InvalidJob, NoEndpoint, Unreachable
-from tickwheel.local.settings import LOCAL_ACCESS_KEY, LOCAL_REGION, LOCAL_SECRET_KEY
+from tickwheel.errors import ApiProblem, FieldProblem, InvalidJob, Unreachable
 
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
@@ -69,11 +69,14 @@ _CONFLICT = 409  # with a Retry-After: not yet
 class Client(JobCalls, FlowCalls):
     """A client of one deployed scheduler. Use it as a context manager, or call `close`. Threads may share it.
 
-    The endpoint is the argument, or `TICKWHEEL_ENDPOINT`, or the local cloud of this checkout. Requests are signed
-    with `credentials`, or with those of botocore's default chain. The region is the argument, or the one in the
+    The endpoint is the argument, or that of a `context` (`tickwheel context add`; `local` is the local cloud), or
+    `TICKWHEEL_ENDPOINT`, or the local cloud of this checkout unless the environment names an account of AWS. The context
+    that is in use on the command line is not taken. Requests are signed with `credentials`, or with those of the context's
+    profile, or of botocore's default chain. The region is the argument, or the one in the
     endpoint's name, or that of the session. Requests to the local cloud are signed with its test credentials.
 
-    A failed request is retried, with backoff and after any `Retry-After`, when that is safe: see `submit`.
+    A failed request is retried, with backoff and after any `Retry-After`, when that is safe: see `submit`. The waits of a
+    request are a minute at most, and `on_wait` is told of each before it begins.
     Raises NoEndpoint or NoCredentials.
     """
 
@@ -81,28 +84,23 @@ class Client(JobCalls, FlowCalls):
         self,
         endpoint: str | None = None,
         *,
+        context: str | None = None,
         region: str | None = None,
         credentials: Credentials | None = None,
         session: Session | None = None,
         timeout: timedelta = timedelta(seconds=30),
         transport: httpx.BaseTransport | None = None,
         backoff: Backoff | None = None,
+        on_wait: Callable[[Wait], None] | None = None,
     ) -> None:
-        self._endpoint = find_endpoint(endpoint)
+        connection = connection_to(endpoint, context=context, region=region, credentials=credentials, session=session)
+        self._endpoint = connection.endpoint
         self._backoff = backoff or Backoff()
-        session = session or Session()
-        if self._endpoint.is_local_cloud:
-            region = region or LOCAL_REGION
-            credentials = credentials or Credentials(LOCAL_ACCESS_KEY, LOCAL_SECRET_KEY)
-        region = region or self._endpoint.region or session.get_config_variable("region")
-        if region is None:
-            raise NoEndpoint(
-                f"the address {self._endpoint.url} names no region: pass region=, or set AWS_DEFAULT_REGION"
-            )
+        self._on_wait = on_wait
         if transport is None and self._endpoint.is_on_this_machine:
             transport = LoopbackTransport(httpx.HTTPTransport())  # otherwise httpx's own, which honours a proxy
         self._http = httpx.Client(
-            auth=SigV4(credentials or default_credentials(session), region=region),
+            auth=connection.auth,
             timeout=timeout.total_seconds(),
             transport=transport,
         )
@@ -274,15 +272,14 @@ class Client(JobCalls, FlowCalls):
     def _submit_batch(self, batch: Sequence[Encoded], headers: Mapping[str, str]) -> list[Submission]:
         results: dict[int, Submission] = {}
         waiting = dict(enumerate(batch))
-        attempt = 1
+        repeats = self._repeats()
         while True:
             answers, itemised = self._send_batch(list(waiting.values()), headers)
             results.update(zip(waiting, answers, strict=True))
             waiting = {position: job for position, job in waiting.items() if is_worth_repeating(job, results[position])}
             # A request that failed as a whole was repeated as often as is safe, and its jobs share that fate.
-            if not waiting or not itemised or not self._backoff.wait(attempt):
+            if not waiting or not itemised or not repeats.wait(failure_of(results[next(iter(waiting))])):
                 return [results[position] for position in range(len(batch))]
-            attempt += 1
 
     def _send_batch(self, batch: Sequence[Encoded], headers: Mapping[str, str]) -> tuple[list[Submission], bool]:
         """One result per job, and whether the scheduler gave each its own."""
@@ -321,7 +318,7 @@ class Client(JobCalls, FlowCalls):
 
     def _insist(self, send: Callable[[], httpx.Response], address: str, *, repeatable: bool) -> httpx.Response:
         """A successful answer, after as many attempts as are safe."""
-        attempt = 1
+        repeats = self._repeats()
         while True:
             response: httpx.Response | None = None
             failure: Unreachable | ApiProblem
@@ -337,9 +334,11 @@ class Client(JobCalls, FlowCalls):
                 status = response.status_code
                 is_early = status == _CONFLICT and "Retry-After" in response.headers
                 safe = status in NOT_APPLIED or is_early or (repeatable and status in MAY_HAVE_BEEN_APPLIED)
-            if not safe or not self._backoff.wait(attempt, response):
+            if not safe or not repeats.wait(failure, response):
                 raise failure
-            attempt += 1
+
+    def _repeats(self) -> Repeats:
+        return Repeats(backoff=self._backoff, on_wait=self._on_wait)
 
 
 def _trace_headers(traceparent: str | None) -> dict[str, str]:

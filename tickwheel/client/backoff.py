@@ -9,13 +9,15 @@ from datetime import UTC, datetime
 
 import httpx
 
+from tickwheel.errors import TickwheelError
+
 
 @dataclass(frozen=True, kw_only=True)
 class Backoff:
     """Full jitter below an exponential ceiling (Brooker, "Exponential Backoff And Jitter", 2015).
 
-    `attempts` counts the first one. A `Retry-After` of the scheduler is a floor, and one above `longest_wait`
-    ends the attempts: the caller decides whether to wait that long.
+    `attempts` counts the first one. A `Retry-After` of the scheduler is a floor. One that would make all waits of a request
+    longer than `longest_wait_seconds` ends the attempts: the caller decides whether to wait that long.
     """
 
     attempts: int = 6
@@ -24,13 +26,46 @@ class Backoff:
     longest_wait_seconds: float = 60.0
     sleep: Callable[[float], None] = time.sleep
 
-    def wait(self, attempt: int, response: httpx.Response | None = None) -> bool:
-        """Sleeps after the given failed attempt (from 1); False when there is no further one."""
-        asked = _retry_after_seconds(response)
-        if attempt >= self.attempts or asked > self.longest_wait_seconds:
-            return False
+    def seconds_after(self, attempt: int, *, asked: float, waited: float) -> float | None:
+        """How long to wait after the given failed attempt (from 1); None when there is no further one.
+
+        asked: by a Retry-After; waited: before the attempts so far.
+        """
+        if attempt >= self.attempts or waited + asked > self.longest_wait_seconds:
+            return None
         ceiling = min(self.cap_seconds, self.base_seconds * 2 ** (attempt - 1))
-        self.sleep(asked + random.uniform(0, ceiling))  # noqa: S311  # spreads load, guards nothing
+        return asked + random.uniform(0, ceiling)  # noqa: S311  # spreads load, guards nothing
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wait:
+    """A wait before a request is repeated. attempt: the one that failed, from 1; reason: what it failed with."""
+
+    seconds: float
+    attempt: int
+    reason: TickwheelError
+
+
+@dataclass(kw_only=True)
+class Repeats:
+    """The attempts of one request. `on_wait` is told of each wait before it begins."""
+
+    backoff: Backoff
+    on_wait: Callable[[Wait], None] | None
+    attempt: int = 1
+    waited: float = 0.0
+
+    def wait(self, reason: TickwheelError, response: httpx.Response | None = None) -> bool:
+        """Sleeps after a failed attempt; False when there is no further one."""
+        asked = _retry_after_seconds(response)
+        seconds = self.backoff.seconds_after(self.attempt, asked=asked, waited=self.waited)
+        if seconds is None:
+            return False
+        if self.on_wait is not None:
+            self.on_wait(Wait(seconds=seconds, attempt=self.attempt, reason=reason))
+        self.backoff.sleep(seconds)
+        self.waited += seconds
+        self.attempt += 1
         return True
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tickwheel.client.fields import encode
 from tickwheel.client.jobs import NewJob, Refused, Submission, Submitted, Unanswered
-from tickwheel.errors import ApiProblem, Unreachable
+from tickwheel.errors import ApiProblem, TickwheelError, Unreachable
 
 MOST_JOBS_A_REQUEST = 500
 MOST_BYTES_A_REQUEST = 5_000_000  # Lambda takes 6 MB, API Gateway's envelope and escapes included
@@ -51,6 +51,17 @@ def as_submission(job: NewJob, answer: Submitted | ApiProblem | Unreachable) -> 
     if isinstance(answer, Unreachable) or answer.status in MAY_HAVE_BEEN_APPLIED:
         return Unanswered(job=job, error=answer)
     return Refused(job=job, problem=answer)
+
+
+def failure_of(result: Submission) -> TickwheelError:
+    """What a job that was not submitted failed with."""
+    match result:
+        case Refused():
+            return result.problem
+        case Unanswered():
+            return result.error
+        case Submitted():
+            raise ValueError("a submitted job has not failed")
 
 
 def read_results(body: Any, *, count: int) -> list[Submitted | ApiProblem]:

@@ -7,10 +7,22 @@ from dataclasses import dataclass
 import httpx
 
 from tickwheel.errors import NoEndpoint
+from tickwheel.local.settings import LOCAL_ACCESS_KEY
 from tickwheel.local.state import read_running
 
 ENVIRONMENT_VARIABLE = "TICKWHEEL_ENDPOINT"
 
+_OF_AN_ACCOUNT = (
+    "AWS_PROFILE",
+    "AWS_DEFAULT_PROFILE",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+)
+"""Variables, any of which says that somebody means an account of AWS."""
+
+_NAME_ONE = f"pass one, set {ENVIRONMENT_VARIABLE} to the ApiEndpoint that the deployment printed, or use a context"
 _AWS_HOST = re.compile(r"[a-z0-9-]+\.execute-api\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(?:\.cn)?")
 
 
@@ -52,17 +64,29 @@ class Endpoint:
 
 
 def find_endpoint(endpoint: str | None) -> Endpoint:
-    """The argument, else the environment, else the local cloud that runs in this checkout."""
+    """The argument, else the environment, else the local cloud that runs in this checkout. Raises NoEndpoint.
+
+    Where the environment names an account of AWS, the local cloud is not taken: nobody who means a deployed scheduler
+    should submit to another one without a word.
+    """
     named = endpoint or os.environ.get(ENVIRONMENT_VARIABLE)
     if named:
         return Endpoint(named)
+    for variable in _OF_AN_ACCOUNT:
+        if os.environ.get(variable) not in (None, "", LOCAL_ACCESS_KEY):
+            raise NoEndpoint(
+                f"no endpoint, and {variable} is set, so it may not be the local cloud that is meant: {_NAME_ONE}, or "
+                "name the local cloud with `--context local`"
+            )
+    return local_endpoint()
+
+
+def local_endpoint() -> Endpoint:
+    """The local cloud that runs in this checkout. Raises NoEndpoint."""
     running = read_running()
     if running is not None and running.api_endpoint:
         return Endpoint(running.api_endpoint)
-    raise NoEndpoint(
-        f"no endpoint: pass one, set {ENVIRONMENT_VARIABLE} to the ApiEndpoint that the deployment printed, or start "
-        "the local cloud with `tickwheel local up`"
-    )
+    raise NoEndpoint(f"no endpoint: {_NAME_ONE}, or start the local cloud with `tickwheel local up`")
 
 
 class LoopbackTransport(httpx.BaseTransport):

@@ -86,7 +86,7 @@ class UnservedTenant(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Health(Answer):
-    """The health of a stage.
+    """The health of a stage. stage: its name; None: a release that does not say it.
 
     status: `ok`; `behind`; `paused`, all tenants are; `unknown`, the sweeper has stopped. reasons: sentences.
     breakers: the first of those that are not closed, of all tenants; breaker_count: all of them, about. paused_since,
@@ -107,3 +107,4 @@ class Health(Answer):
     tenants: Annotated[tuple[UnservedTenant, ...], Wire("tenants.first")]
     tenant_count: Annotated[int, Wire("tenants.count")]
     pulse: Pulse
+    stage: str | None = None

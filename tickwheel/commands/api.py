@@ -9,13 +9,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
+from botocore.session import Session
 from rich.console import Console, RenderableType
+from rich.markup import escape
+from rich.table import Table
 
-from tickwheel.client import Client
+from tickwheel.client import Client, Wait
 from tickwheel.client.instants import format_instant
 from tickwheel.commands.option_sets import OptionSet
-from tickwheel.commands.terminal import failing_politely
-from tickwheel.screens.tables import fields_table
+from tickwheel.commands.places import Place, find_place
+from tickwheel.commands.terminal import error_console, failing_politely, usage
+from tickwheel.screens.tables import fields_table, show_table
+
+_LONG_SECONDS = 1.0
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -41,6 +47,8 @@ class Output(OptionSet):
         for each in shown:
             if isinstance(each, str):
                 typer.echo(each)
+            elif isinstance(each, Table):
+                show_table(each, Console())
             else:
                 Console().print(each)
 
@@ -56,7 +64,16 @@ class Address(OptionSet):
 
     endpoint: Annotated[
         str | None,
-        typer.Option(help="Address of the API. Default: TICKWHEEL_ENDPOINT, then the local cloud.", show_default=False),
+        typer.Option(
+            help="Address of the API. Default: TICKWHEEL_ENDPOINT, then the context, then the local cloud.",
+            show_default=False,
+        ),
+    ] = None
+    context: Annotated[
+        str | None,
+        typer.Option(
+            help="Context to use. Default: TICKWHEEL_CONTEXT, then that of `tickwheel context use`.", show_default=False
+        ),
     ] = None
     region: Annotated[str | None, typer.Option(help="Region to sign for. Default: the region in the address.")] = None
 
@@ -76,9 +93,40 @@ class Api(Output, Address):
                     self.client.close()
 
     @cached_property
+    def place(self) -> Place:
+        """Where the scheduler is; found where it is first used: wrong usage is seen before a missing endpoint."""
+        if self.endpoint is not None and self.context is not None:
+            usage("--endpoint cannot be combined with --context: use one or the other")
+        return find_place(endpoint=self.endpoint, context=self.context)
+
+    @cached_property
     def client(self) -> Client:
-        """Made where it is first used: wrong usage is seen before a missing endpoint."""
-        return Client(self.endpoint, region=self.region)
+        """A client of it. People at a terminal are told where it is."""
+        place = self.place
+        if not self.as_json and (errors := error_console()).is_terminal:
+            errors.print(escape(str(place)), style="dim", soft_wrap=True, highlight=False)
+        session = Session(profile=place.profile) if place.profile is not None else None
+        return Client(place.endpoint, region=self.region or place.region, session=session, on_wait=_tell_of)
+
+    def where(self, stage: str | None) -> str:
+        """The stage, where it says its name, and the place, as a header shows them."""
+        return str(self.place) if stage is None else f"stage {stage} at {self.place}"
+
+    def confirm(self, question: str, *, yes: bool, otherwise: str = "") -> None:
+        """Asks a person, naming the scheduler; ends the command at a no. otherwise: what a script could do beside --yes."""
+        if yes:
+            return
+        if self.as_json:
+            usage(f"--json cannot ask for confirmation: add --yes{otherwise}")
+        typer.confirm(f"{question} At {self.place}.", abort=True, err=True)
+
+
+def _tell_of(wait: Wait) -> None:
+    """Scripts are told as well: nobody should have to guess why a command stands still."""
+    if wait.seconds >= _LONG_SECONDS:
+        error_console().print(
+            f"waiting {wait.seconds:.0f} s: {escape(str(wait.reason))}", soft_wrap=True, highlight=False
+        )
 
 
 def fields_of(answer: "DataclassInstance") -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What only a checkout of the repository has: benchmarks, simulation and verification are not installed with this package."""
 
 import importlib
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ def modules_of_checkout(*names: str, reason: str) -> tuple[Path, list[Any]]:
     """
     root = _find_root(names[0].partition(".")[0], reason)
     sys.path.insert(0, str(root))
+    # The CDK's own Node, where `make setup` has put one: that on the path, if any, may be too old.
+    if (node := root / ".tools" / "node" / "bin" / "node").exists():
+        os.environ.setdefault("JSII_NODE", str(node))
     try:
         return root, [importlib.import_module(name) for name in names]
     except ModuleNotFoundError as error:

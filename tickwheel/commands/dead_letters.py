@@ -83,7 +83,8 @@ def list_dead_letters(
     """List dead letters, newest first."""
     matching = selection.of(tenant)
     letters = list(islice(api.client.dead_letters.list(matching, page_size=min(limit, 500)), limit))
-    api.print({"dead_letters": [letter.body for letter in letters]}, dead_letters_table(letters))
+    shown = dead_letters_table(letters) if letters else f"tenant {tenant} has no dead letters that match"
+    api.print({"dead_letters": [letter.body for letter in letters]}, shown)
 
 
 @group.add()
@@ -137,7 +138,7 @@ def purge(
     calls = api.client.dead_letters
     if matching is None:
         ids = letter_ids or []
-        _confirm(len(ids), yes=yes)
+        _confirm(len(ids), api, yes=yes)
         _act_on_each(ids, calls.purge, lambda letter_id, _: typer.echo(f"purged {letter_id}"), api)
         return
     matches = calls.count(matching) if dry_run or not yes else None
@@ -146,7 +147,7 @@ def purge(
         return
     if matches is not None:
         _show_matches(matches, api)
-        _confirm(matches.matched, yes=yes)
+        _confirm(matches.matched, api, yes=yes)
     done = _with_progress(
         "purging",
         lambda on_part: calls.purge_many(matching, on_progress=on_part),
@@ -197,9 +198,8 @@ def _act_on_each(
         raise typer.Exit(REFUSED)
 
 
-def _confirm(count: int, *, yes: bool) -> None:
-    if not yes:
-        typer.confirm(f"Purge {count} dead letters for good?", abort=True, err=True)
+def _confirm(count: int, api: Api, *, yes: bool) -> None:
+    api.confirm(f"Purge {count} dead letters for good?", yes=yes)
 
 
 def _with_progress(

@@ -1,6 +1,7 @@
 """Files with one JSON object a line, each of whose lines ends in exactly one account of it."""
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,15 @@ from rich.markup import escape
 
 from tickwheel.client import Client
 from tickwheel.commands.api import Api
-from tickwheel.commands.terminal import REFUSED, error_console, explain, progress_bar, show_failed_lines, usage
+from tickwheel.commands.terminal import (
+    INTERRUPTED,
+    REFUSED,
+    error_console,
+    explain,
+    progress_bar,
+    show_failed_lines,
+    usage,
+)
 from tickwheel.errors import FieldProblem, InvalidRequest, TickwheelError
 
 T = TypeVar("T")
@@ -62,12 +71,19 @@ class Account(Generic[T]):
 
 
 def read_lines(file: Path) -> list[Line]:
-    """The lines of the file that say something; a file that cannot be read is wrong usage."""
+    """The lines of the file, or of standard input for `-`, that say something.
+
+    A file that cannot be read, or in which no line says anything, is wrong usage.
+    """
     try:
-        texts = file.read_text(encoding="utf-8-sig").splitlines()
+        raw = sys.stdin.buffer.read() if file == Path("-") else file.read_bytes()
+        texts = raw.decode("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         usage(f"{file} cannot be read: {error}")
-    return [Line(number, text) for number, text in enumerate(texts, start=1) if text.strip()]
+    lines = [Line(number, text) for number, text in enumerate(texts, start=1) if text.strip()]
+    if not lines:
+        usage(f"{file} has no lines")
+    return lines
 
 
 def parse_line(line: Line, read: Callable[[Any], T], error: type[InvalidRequest]) -> T:
@@ -112,6 +128,8 @@ def send_file(
         api.print({**as_json(account), "files": {word: str(path) for word, path in kept.items()}})
     else:
         _show_account(account, kept, words)
+    if account.is_interrupted:
+        raise typer.Exit(INTERRUPTED)
     if not account.is_complete:
         raise typer.Exit(REFUSED)
 
@@ -124,6 +142,7 @@ def failed_json(failed: list[Failed]) -> list[dict[str, Any]]:
 def _keep_failed(file: Path, account: Account[Any]) -> Mapping[str, Path]:
     # As they were, so that they can be mended and sent again: in `jobs.refused.jsonl` beside `jobs.jsonl`.
     kept: dict[str, Path] = {}
+    file = Path("stdin.jsonl") if file == Path("-") else file
     for word, failed in (("refused", account.refused), ("unanswered", account.unanswered)):
         if failed:
             kept[word] = file.with_name(f"{file.stem}.{word}{file.suffix}")

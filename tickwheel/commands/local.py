@@ -7,9 +7,12 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
+from tickwheel.client.contexts import LOCAL
 from tickwheel.commands.api import Output
+from tickwheel.commands.places import find_place
 from tickwheel.commands.registry import commands
 from tickwheel.commands.terminal import REFUSED, error_console
+from tickwheel.errors import NoEndpoint
 from tickwheel.local.checkout import find_checkout
 from tickwheel.local.cloud import answers
 from tickwheel.local.settings import LOCAL_ACCESS_KEY, LOCAL_REGION, LOCAL_SECRET_KEY
@@ -36,7 +39,7 @@ def up(
     output.print(
         _as_json(running),
         f"The local cloud is running.\n\n  API endpoint  {running.api_endpoint}\n  log           {running.log}\n",
-        f"{_examples(running)}\n\nStop it with `tickwheel local down`.",
+        f"{_examples(running, options=_naming(running))}\n\nStop it with `tickwheel local down`.",
     )
 
 
@@ -69,13 +72,22 @@ def _status_text(running: Running | None, *, healthy: bool) -> str:
     )
 
 
-def _examples(running: Running) -> str:
+def _naming(running: Running) -> str:
+    """The option without which a command would not go to this cloud, where one is needed."""
+    try:
+        is_meant = find_place(endpoint=None, context=None).endpoint == running.api_endpoint
+    except NoEndpoint:
+        is_meant = False
+    return "" if is_meant else f" --context {LOCAL}"
+
+
+def _examples(running: Running, *, options: str = "") -> str:
     job = json.dumps({"tenant": "acme", "target": "handler:echo", "payload": {"hello": "world"}, "delay": 5})
     # Resolvers that do not know names below localhost are common, and --resolve costs nothing where they do.
     host = str(running.api_endpoint).removeprefix("http://").split(":")[0]
     return (
         "Submit a job that fires in five seconds:\n\n"
-        f'  tickwheel submit handler:echo --tenant acme --payload \'{{"hello": "world"}}\' --delay 5s\n\n'
+        f'  tickwheel submit handler:echo --tenant acme --payload \'{{"hello": "world"}}\' --delay 5s{options}\n\n'
         "The same with curl:\n\n"
         f'  curl --aws-sigv4 "aws:amz:{LOCAL_REGION}:execute-api" --user {LOCAL_ACCESS_KEY}:{LOCAL_SECRET_KEY} \\\n'
         f"    --resolve {host}:{running.port}:127.0.0.1 \\\n"

@@ -21,6 +21,7 @@ from tickwheel.commands.registry import commands
 from tickwheel.commands.terminal import REFUSED, complain, error_console, share_bar, usage
 from tickwheel.errors import InvalidRequest
 from tickwheel.screens.operations import examples_table, operation_table, operations_table
+from tickwheel.screens.tables import show_table
 
 group = commands.group("operations", about="Cancel, reschedule, run or export all waiting jobs that match a filter.")
 
@@ -105,7 +106,7 @@ def cancel(
         _show_end(counted, api)
         if not counted.matched:
             return
-        typer.confirm(f"Cancel {counted.matched} jobs for good?", abort=True, err=True)
+        api.confirm(f"Cancel {counted.matched} jobs for good?", yes=False)
     _finish(calls, calls.cancel(matching, dry_run=dry_run), api, no_wait=no_wait)
 
 
@@ -188,7 +189,8 @@ def list_operations(
     """List operations, newest first. They are deleted 30 days after their end."""
     everything = sorted(api.client.operations.list(tenant=tenant), key=lambda each: each.created_at, reverse=True)
     newest = list(islice(everything, limit))
-    api.print({"operations": [operation.body for operation in newest]}, operations_table(newest))
+    shown = operations_table(newest) if newest else f"tenant {tenant} has no operations of the last 30 days"
+    api.print({"operations": [operation.body for operation in newest]}, shown)
 
 
 @group.add()
@@ -252,7 +254,7 @@ def _show_end(operation: Operation, api: Api) -> None:
     else:
         console = Console() if operation.dry_run else error_console()
         if operation.examples:
-            console.print(examples_table(operation))
+            show_table(examples_table(operation), console)
         typer.echo(_summary(operation))
         if operation.state == "failed":
             complain(f"the operation failed: {operation.error or 'no reason was recorded'}")

@@ -115,7 +115,8 @@ def update(
 def list_schedules(tenant: TenantOption, *, api: Api) -> None:
     """List the schedules of a tenant."""
     schedules = list(api.client.schedules.list(tenant=tenant))
-    api.print({"schedules": [schedule.body for schedule in schedules]}, schedules_table(schedules))
+    shown = schedules_table(schedules) if schedules else f"tenant {tenant} has no schedules"
+    api.print({"schedules": [schedule.body for schedule in schedules]}, shown)
 
 
 @group.add()

@@ -14,6 +14,7 @@ _WELL = frozenset({"ok", "paused"})
 def status(*, api: Api) -> None:
     """Show the health of the stage: shards, queues, budgets, breakers and pauses. Exit code 1: behind, or unknown."""
     health = api.client.health()
-    api.print(fields_of(health), screen_of(health))
+    body = {**fields_of(health), **api.place.as_json}
+    api.print(body, screen_of(health, where=api.where(health.stage)))
     if health.status not in _WELL:
         raise typer.Exit(REFUSED)

@@ -1,34 +1,25 @@
 """The command `tickwheel submit`: one job, or a file of them."""
 
-from collections.abc import Callable, Sequence
+import re
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, get_args
 
 import typer
 
-from tickwheel.client import Client
 from tickwheel.client.fields import said
-from tickwheel.client.jobs import NewJob, Refused, Submission, Submitted, Unanswered
-from tickwheel.commands.api import Api, fields_of
+from tickwheel.client.jobs import NewJob
+from tickwheel.commands.api import Api
+from tickwheel.commands.job_file import Options, submit_file
+from tickwheel.commands.job_lines import Format
 from tickwheel.commands.job_options import JobOptions
-from tickwheel.commands.lines import (
-    Accepted,
-    Account,
-    Failed,
-    Line,
-    Words,
-    failed_json,
-    interrupted,
-    parse_line,
-    send_file,
-)
 from tickwheel.commands.option_sets import Without
 from tickwheel.commands.options import duration, instant
 from tickwheel.commands.registry import commands
 from tickwheel.commands.terminal import usage
 from tickwheel.errors import InvalidJob
+
+_PREFIX = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 
 
 @commands.add()
@@ -48,16 +39,40 @@ def submit(
         str | None, typer.Option(help="Trace that the job belongs to, as a W3C traceparent.", show_default=False)
     ] = None,
     file: Annotated[
-        Path | None, typer.Option(help="Submit one job for each line of this JSON Lines file.", show_default=False)
+        Path | None,
+        typer.Option(
+            help="Submit one job for each line of this file, or of standard input: -. JSON Lines, or CSV.",
+            show_default=False,
+        ),
     ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format", help="With --file: jsonl or csv. Default: by the name of the file.", show_default=False
+        ),
+    ] = None,
+    key_prefix: Annotated[
+        str | None,
+        typer.Option(
+            help="With --file: begin the keys that lines are given with this, so that the same lines are other jobs.",
+            show_default=False,
+        ),
+    ] = None,
+    no_keys: Annotated[bool, typer.Option("--no-keys", help="With --file: give lines no idempotency key.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="With --file: go on where an interrupted submission of it ended.")
+    ] = False,
     api: Api,
 ) -> None:
     """Submit a job, or with --file one job for each line of a file."""
     if file is not None:
         if target is not None or tenant is not None:
             usage("--file takes target and tenant from its lines; leave them out, or leave --file out")
-        _submit_file(file, api, traceparent=traceparent)
+        keys = _keys_of(key_prefix, no_keys=no_keys)
+        submit_file(file, api, Options(form=_form_of(file, form), traceparent=traceparent, keys=keys, resume=resume))
         return
+    if form is not None or key_prefix is not None or no_keys or resume:
+        usage("--format, --key-prefix, --no-keys and --resume are about a file of jobs: add --file")
     if target is None or tenant is None:
         usage("a target and --tenant are required: tickwheel submit https://example.com/hook --tenant acme --delay 90s")
     owned = {"target": target, "tenant": tenant, "run_at": run_at, "delay": delay, "idempotency_key": idempotency_key}
@@ -68,65 +83,19 @@ def submit(
     api.print_fields(api.client.submit_job(asked, traceparent=traceparent))
 
 
-def _submit_file(file: Path, api: Api, *, traceparent: str | None) -> None:
-    send_file(
-        file,
-        api,
-        partial(submit_lines, traceparent=traceparent),
-        _account_json,
-        Words(doing="submitting", done="accepted", verb="submit"),
-    )
+def _form_of(file: Path, named: str | None) -> Format:
+    if named is None:
+        return "csv" if file.suffix.lower() == ".csv" else "jsonl"
+    if named not in get_args(Format):
+        usage(f"--format is {named!r}: choose from {', '.join(get_args(Format))}")
+    return "csv" if named == "csv" else "jsonl"
 
 
-def submit_lines(
-    client: Client, lines: Sequence[Line], advance: Callable[[int], None], *, traceparent: str | None
-) -> Account[Submitted]:
-    """Submits every line that is a job; lines that were never sent count as unanswered.
-
-    `advance` is called with the number of lines settled since the last call. traceparent: of the trace they belong to.
-    """
-    account = Account[Submitted]()
-    jobs: list[tuple[Line, NewJob]] = []
-    for line in lines:
-        try:
-            jobs.append((line, parse_line(line, NewJob.from_json, InvalidJob)))
-        except InvalidJob as invalid:
-            account.refused.append(Failed(line, invalid))
-    advance(len(account.refused))
-    settled = 0
-
-    def settle(results: Sequence[Submission]) -> None:
-        nonlocal settled
-        for result in results:
-            _enter(account, jobs[settled][0], result)
-            settled += 1
-        advance(len(results))
-
-    try:
-        client.submit_many((job for _, job in jobs), traceparent=traceparent, on_progress=settle)
-    except KeyboardInterrupt:
-        account.is_interrupted = True
-        account.unanswered += interrupted(line for line, _ in jobs[settled:])
-    account.sort()
-    return account
-
-
-def _enter(account: Account[Submitted], line: Line, result: Submission) -> None:
-    match result:
-        case Submitted():
-            account.accepted.append(Accepted(line, result))
-        case Refused():
-            account.refused.append(Failed(line, result.problem))
-        case Unanswered():
-            account.unanswered.append(Failed(line, result.error))
-
-
-def _account_json(account: Account[Submitted]) -> dict[str, Any]:
-    return {
-        "accepted": len(account.accepted),
-        "refused": len(account.refused),
-        "unanswered": len(account.unanswered),
-        "jobs": [{"line": each.line.number, **fields_of(each.answer)} for each in account.accepted],
-        "problems": failed_json(account.refused),
-        "unknown": failed_json(account.unanswered),
-    }
+def _keys_of(prefix: str | None, *, no_keys: bool) -> str | None:
+    if prefix is None:
+        return None if no_keys else "line"
+    if no_keys:
+        usage("--key-prefix cannot be combined with --no-keys: use one or the other")
+    if not _PREFIX.fullmatch(prefix):
+        usage(f"--key-prefix is {prefix!r}: use up to 64 letters, digits, dots, dashes, colons and underscores")
+    return prefix

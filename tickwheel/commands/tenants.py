@@ -210,8 +210,14 @@ def shard(
 
 
 @commands.add("pause")
-def pause_stage(note: NoteOption = "", *, api: Api) -> None:
+def pause_stage(
+    note: NoteOption = "",
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Skip the confirmation.")] = False,
+    api: Api,
+) -> None:
     """Pause the stage: all jobs of all tenants wait until it is resumed."""
+    api.confirm("Pause all jobs of all tenants?", yes=yes)
     api.print_fields(api.client.pause(note=note))
 
 

@@ -2,8 +2,10 @@
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import typer
@@ -22,6 +24,7 @@ from tickwheel.errors import ApiProblem, InvalidRequest, TickwheelError
 
 REFUSED = 1
 WRONG_USAGE = 2
+INTERRUPTED = 130
 _MOST_SHOWN = 20
 
 
@@ -82,13 +85,41 @@ def usage(message: str) -> NoReturn:
     raise typer.Exit(WRONG_USAGE)
 
 
-def show_failed_lines(failed: Sequence[tuple[int, Exception]]) -> None:
+@dataclass
+class Complaints:
+    """What was wrong with lines of a file: the first reasons, each once, with the lines that it is about."""
+
+    _lines: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    _counts: Counter[str] = field(default_factory=Counter[str])
+    _further: int = 0
+
+    def add(self, number: int, error: Exception) -> None:
+        """A line, by its number."""
+        reason = str(error)
+        if reason not in self._lines and len(self._lines) == _MOST_SHOWN:
+            self._further += 1
+            return
+        self._counts[reason] += 1
+        first_and_last = self._lines.setdefault(reason, [number, number])
+        first_and_last[1] = number
+
+    def show(self) -> None:
+        """Prints them for people."""
+        errors = error_console()
+        for reason, (first, last) in self._lines.items():
+            count = self._counts[reason]
+            lines = f"line {first}" if count == 1 else f"{count} lines, {first} to {last}"
+            errors.print(f"[red]{lines}[/red]: {escape(reason)}", soft_wrap=True)
+        if self._further:
+            errors.print(f"... and {self._further} more like these")
+
+
+def show_failed_lines(failed: Iterable[tuple[int, Exception]]) -> None:
     """What was wrong with lines of a file, by their numbers."""
-    errors = error_console()
-    for number, error in failed[:_MOST_SHOWN]:
-        errors.print(f"[red]line {number}[/red]: {escape(str(error))}", soft_wrap=True)
-    if len(failed) > _MOST_SHOWN:
-        errors.print(f"... and {len(failed) - _MOST_SHOWN} more like these")
+    complaints = Complaints()
+    for number, error in failed:
+        complaints.add(number, error)
+    complaints.show()
 
 
 def progress_bar(*, disable: bool) -> Progress:

@@ -41,14 +41,14 @@ def top(
         looks = _looks(api.client, every=every)
         if api.as_json:
             for health in looks:
-                typer.echo(json.dumps(fields_of(health)))
+                typer.echo(json.dumps({**fields_of(health), **api.place.as_json}))
         elif console.is_terminal:
             with Live(console=console, screen=True, auto_refresh=False) as live:
                 for health in looks:
-                    live.update(top_of(health), refresh=True)
+                    live.update(top_of(health, where=api.where(health.stage)), refresh=True)
         else:
             for health in looks:
-                console.print(top_of(health))
+                console.print(top_of(health, where=api.where(health.stage)))
 
 
 def _looks(client: Client, *, every: float | None) -> Iterator[Health]:

@@ -16,14 +16,16 @@ _UNKNOWN = "?"
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 
 
-def screen_of(health: Health) -> Group:
-    """All of it; what there is nothing of is left out."""
-    return Group(*_parts(health))
+def screen_of(health: Health, *, where: str | None = None) -> Group:
+    """All of it; what there is nothing of is left out. where: the stage and its address."""
+    return Group(*_parts(health, where))
 
 
-def _parts(health: Health) -> Iterator[RenderableType]:
+def _parts(health: Health, where: str | None) -> Iterator[RenderableType]:
     style = _STYLES.get(health.status, "bold")
     yield Text.assemble((health.status, style), f"  at {health.at:%Y-%m-%d %H:%M:%S} UTC")
+    if where is not None:
+        yield Text(where, style="dim")
     for reason in health.reasons:
         yield Text(f"  {reason}")
     yield Text()

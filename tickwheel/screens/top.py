@@ -32,16 +32,18 @@ _MOST_BREAKERS = 4
 _TROUBLE = frozenset({"refused", "retried", "failed"})
 
 
-def top_of(health: Health) -> Group:
-    """All of it, in some 30 lines of 80 columns."""
-    return Group(*_parts(health))
+def top_of(health: Health, *, where: str | None = None) -> Group:
+    """All of it, in some 30 lines of 80 columns. where: the stage and its address."""
+    return Group(*_parts(health, where))
 
 
-def _parts(health: Health) -> Iterator[RenderableType]:
+def _parts(health: Health, where: str | None) -> Iterator[RenderableType]:
     mark, style = _STATUS.get(health.status, ("", "bold"))
     yield Text.assemble(
         (f"{mark} {health.status}", style), f"  at {health.at:%H:%M:%S} UTC", (_where(health), _QUIET), no_wrap=True
     )
+    if where is not None:
+        yield Text(where, style=_QUIET, overflow="ellipsis", no_wrap=True)
     for reason in health.reasons[:_MOST_REASONS]:
         yield Text(f"  {reason}", overflow="ellipsis", no_wrap=True)
     if len(health.reasons) > _MOST_REASONS:

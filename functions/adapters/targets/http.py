@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import socket
 import threading
 from datetime import timedelta
@@ -46,6 +47,7 @@ logging.getLogger("urllib3.connection").setLevel(logging.ERROR)
 
 _CONNECT_SECONDS = 5.0
 _ABOUT_HOSTS = (NewConnectionError, ConnectTimeoutError, ReadTimeoutError, SSLError)
+_CONNECTION = re.compile(r"^(<[^>]*>|\w+\([^)]*\)): ")
 _WITHOUT_BODY = frozenset({Method.GET, Method.DELETE})
 
 
@@ -216,7 +218,9 @@ def _text_of(error: Exception) -> str:
     """Its kind, and its text where that names a host at most: others repeat the whole URL, or what the target sent."""
     name = type(error).__name__
     if isinstance(error, _ABOUT_HOSTS):
-        return f"{name}: {error}"
+        # Without the connection or pool that urllib3 puts before its text, and whose name means nothing to a reader.
+        said = str(error.args[-1] if isinstance(error, ConnectTimeoutError) and error.args else error)
+        return f"{name}: {_CONNECTION.sub('', said, count=1)}"
     cause = error.args[-1] if isinstance(error, ProtocolError) and error.args else None
     return f"{name}: {type(cause).__name__}" if isinstance(cause, Exception) else name
 

@@ -119,6 +119,8 @@ class UnservedTenants(TypedDict):
 class Health(TypedDict):
     """The health of the stage. `null` means unknown."""
 
+    stage: str
+    """The name of the stage."""
     status: Annotated[str, shapes.one_of(rules.HealthStatus)]
     reasons: list[str]
     """The reasons for the status, as sentences. Empty if the status is `ok`."""
@@ -137,6 +139,7 @@ def health_body(snapshot: StageSnapshot) -> Health:
     health, conditions = snapshot.health, snapshot.conditions
     audited_to = from_seconds(snapshot.audited.bucket) if snapshot.audited is not None else None
     return {
+        "stage": snapshot.stage,
         "status": health.status.value,
         "reasons": list(health.reasons),
         "at": format_instant(health.at),

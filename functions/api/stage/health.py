@@ -35,8 +35,9 @@ class Plans(TenantPlans, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageSnapshot:
-    """How the stage stands. breakers: the first; breaker_count: of all tenants, about. unserved: tenants by name."""
+    """How the stage of this name stands. breakers: the first; breaker_count: of all tenants, about. unserved: tenants by name."""
 
+    stage: str
     health: Health
     conditions: Conditions | None
     audited: BucketAuditPosition | None
@@ -55,6 +56,7 @@ class HealthReader:
     which 1,000 are read at most, and half a one for each breaker that is listed; and what its pulse takes.
     """
 
+    stage: str
     wheel: Wheel
     clock: Clock
     shards: ShardStore
@@ -69,6 +71,7 @@ class HealthReader:
         everybody = self.plans.of_everybody()
         breakers, count = self.breakers.everywhere(limit=MOST_BREAKERS)
         return StageSnapshot(
+            stage=self.stage,
             health=health_of(
                 self.shards.progress(range(self.wheel.scan_shards)),
                 now=now,

@@ -1,0 +1,238 @@
+"""A file of jobs, submitted as it is read: what was sent, what is in doubt and what was never sent are told apart."""
+
+import shlex
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import typer
+from rich.markup import escape
+from rich.progress import TaskID
+
+from tickwheel.client.batches import MOST_JOBS_A_REQUEST, batches_of
+from tickwheel.client.fields import encode
+from tickwheel.client.jobs import NewJob, Refused, Submission, Submitted, Unanswered
+from tickwheel.commands.api import Api
+from tickwheel.commands.job_lines import STANDARD_INPUT, Format, Mark, Reading, lines_of, opened
+from tickwheel.commands.journal import Journal, Position
+from tickwheel.commands.line_account import LineAccount
+from tickwheel.commands.line_keys import LineKeys
+from tickwheel.commands.lines import Line, parse_line
+from tickwheel.commands.terminal import INTERRUPTED, REFUSED, error_console, progress_bar, share_bar, usage
+from tickwheel.errors import FieldProblem, InvalidJob, TickwheelError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How a file is submitted. keys: the prefix of the keys of lines that have none; None: they get none."""
+
+    form: Format
+    traceparent: str | None = None
+    keys: str | None = "line"
+    resume: bool = False
+
+
+@dataclass
+class JobFile:
+    """A file, or standard input, on its way. waiting: jobs that were read and not settled, in order."""
+
+    file: Path
+    options: Options
+    account: LineAccount
+    start: Position | None
+    reading: Reading = field(default_factory=Reading)
+    waiting: deque[tuple[Line, NewJob]] = field(default_factory=deque[tuple[Line, NewJob]])
+    seen: int = 0
+    sent: int = 0
+    is_noted: bool = False
+
+    @property
+    def journal(self) -> Journal | None:
+        """None of standard input, which nobody can read again."""
+        return None if self.file == STANDARD_INPUT else Journal(self.file)
+
+    def jobs(self, lines: Iterator[Line], keys: LineKeys | None) -> Iterator[NewJob]:
+        """The lines that are jobs, with keys; the others are refused."""
+        if self.start is not None:
+            self.reading.look_for(self.start.lines)
+        for line in lines:
+            self.seen += 1
+            key = keys.key_of(line.text) if keys is not None else None
+            if self.start is not None:
+                if line.number <= self.start.lines:
+                    continue
+                self._check_that_nothing_changed(self.start)
+            try:
+                job = parse_line(line, partial(_job_of, key=key), InvalidJob)
+                _check_that_it_can_be_encoded(line, job)
+            except InvalidJob as invalid:
+                self.account.refuse(line, invalid)
+                continue
+            self.waiting.append((line, job))
+            yield job
+
+    def settle(self, results: Sequence[Submission]) -> None:
+        """Enters what came of the first jobs that wait, and how far the file is settled by that."""
+        for result in results:
+            line, job = self.waiting.popleft()
+            self.sent -= 1
+            match result:
+                case Submitted():
+                    self.account.accept(line, result)
+                case Refused():
+                    self.account.refuse(line, result.problem)
+                case Unanswered():
+                    self.account.doubt(line, result.error, key=job.idempotency_key)
+
+    def note(self, mark: Mark) -> None:
+        """Writes down how far the file is settled."""
+        if self.journal is not None:
+            self.journal.write(Position(lines=mark.lines, digest=mark.digest, keys=self.options.keys))
+            self.is_noted = True
+
+    def interrupt(self) -> None:
+        """What is on its way is in doubt; what was only read was never sent.
+
+        Where each line in doubt has a key, a submission that goes on sends it again; else the line is kept apart.
+        """
+        error = TickwheelError("interrupted before the response arrived")
+        doubtful = [self.waiting.popleft() for _ in range(self.sent)]
+        is_safe = self.journal is not None and all(job.idempotency_key is not None for _, job in doubtful)
+        for line, job in doubtful:
+            self.account.doubt(line, error, key=job.idempotency_key, is_kept=not is_safe)
+        if doubtful and not is_safe:
+            self.note(self.reading.begun if self.waiting else self.reading.mark())
+        elif not self.is_noted:
+            self.note(Reading().mark() if self.start is None else Mark(self.start.lines, self.start.digest))
+
+    def never_sent(self) -> int | None:
+        """How many lines were neither sent nor refused; None of standard input, whose end nobody waits for."""
+        if self.journal is None:
+            return None
+        with opened(self.file) as source:
+            count = sum(1 for _ in lines_of(source, self.options.form, Reading()))
+        return count - self.seen + len(self.waiting)
+
+    def _check_that_nothing_changed(self, start: Position) -> None:
+        found = self.reading.found()
+        if found is None or found.digest != start.digest:
+            usage(f"{self.file} has changed since: submit it without --resume; what was accepted is known by its key")
+
+
+def submit_file(file: Path, api: Api, options: Options) -> None:
+    """Submits the lines of a file, and shows what became of them; exit code 1 where not all were accepted."""
+    if file == STANDARD_INPUT and options.resume:
+        usage("--resume needs a file: standard input cannot be read again")
+    start = Journal(file).read() if options.resume else None
+    if start is not None:
+        options = replace(options, keys=start.keys)
+    with ExitStack() as stack:
+        source = stack.enter_context(opened(file))
+        account = stack.enter_context(LineAccount.of(file, is_spooled=api.as_json, goes_on=options.resume))
+        job_file = JobFile(file, options, account, start)
+        keys = None if options.keys is None else stack.enter_context(closing(LineKeys(options.keys)))
+        jobs = job_file.jobs(lines_of(source, options.form, job_file.reading), keys)
+        client, is_interrupted = api.client, False
+        with _bar(file, api) as (progress, task):
+            try:
+                _send(job_file, jobs, client.submit_many, lambda: progress(task, job_file))
+            except KeyboardInterrupt:
+                is_interrupted = True
+                job_file.interrupt()
+        if not job_file.seen and not is_interrupted:
+            usage(f"{file} has no lines: there is nothing to submit")
+        _finish(job_file, api, is_interrupted=is_interrupted)
+
+
+def _send(
+    job_file: JobFile, jobs: Iterator[NewJob], submit_many: Callable[..., object], advance: Callable[[], None]
+) -> None:
+    """Batch by batch: each is one request, and what is settled is written down behind it."""
+
+    def settle(results: Sequence[Submission]) -> None:
+        job_file.settle(results)
+        advance()
+
+    for batch in batches_of(jobs, MOST_JOBS_A_REQUEST):
+        job_file.sent = len(batch)
+        submit_many([each.job for each in batch], traceparent=job_file.options.traceparent, on_progress=settle)
+        # The line that did not fit into the request was read already.
+        job_file.note(job_file.reading.begun if job_file.waiting else job_file.reading.mark())
+
+
+@contextmanager
+def _bar(file: Path, api: Api) -> Iterator[tuple[Callable[[TaskID, JobFile], None], TaskID]]:
+    """A bar of the share that was read; of standard input, how many lines."""
+    if file == STANDARD_INPUT:
+        with progress_bar(disable=api.as_json) as progress:
+            yield (
+                (lambda task, sent: progress.update(task, completed=sent.seen)),
+                progress.add_task("submitting", total=None),
+            )
+    else:
+        with share_bar(disable=api.as_json) as progress:
+            total = max(1, file.stat().st_size)
+            yield (
+                lambda task, sent: progress.update(task, completed=sent.reading.byte_count),
+                progress.add_task("submitting", total=total),
+            )
+
+
+def _finish(job_file: JobFile, api: Api, *, is_interrupted: bool) -> None:
+    """Shows the account; keeps the journal only where there is something to go on with."""
+    account, journal = job_file.account, job_file.journal
+    never_sent = job_file.never_sent() if is_interrupted else 0
+    if journal is not None and not is_interrupted:
+        journal.remove()
+    if api.as_json:
+        account.print_json(never_sent=never_sent)
+    else:
+        _show(job_file, is_interrupted=is_interrupted, never_sent=never_sent)
+    if is_interrupted:
+        raise typer.Exit(INTERRUPTED)
+    if not account.is_complete:
+        raise typer.Exit(REFUSED)
+
+
+def _show(job_file: JobFile, *, is_interrupted: bool, never_sent: int | None) -> None:
+    account, errors = job_file.account, error_console()
+    account.complaints.show()
+    replayed = f" ({account.replayed} of them before)" if account.replayed else ""
+    summary = f"accepted {account.accepted}{replayed}, refused {account.refused.count}"
+    summary += f", unanswered {account.doubtful}" if account.doubtful else ""
+    if is_interrupted:
+        rest = "the rest of standard input was not read" if never_sent is None else f"never sent {never_sent}"
+        summary = f"interrupted: {summary}, {rest}"
+    typer.echo(summary)
+    said: list[str] = []
+    if account.refused.count:
+        said.append(f"refused lines are in {account.refused.path}: correct and submit that file")
+    if account.unanswered.count:
+        advice = (
+            "submit that file again only if its jobs have an idempotency_key"
+            if job_file.options.keys is None
+            else "submit that file again: they have the keys that they were sent with"
+        )
+        said.append(f"lines without an answer are in {account.unanswered.path}: they may have been accepted; {advice}")
+    if is_interrupted and job_file.journal is not None:
+        said.append(f"go on with `tickwheel submit --file {shlex.quote(str(job_file.file))} --resume`")
+    for each in said:
+        errors.print(escape(each), soft_wrap=True, highlight=False)
+
+
+def _job_of(body: object, *, key: str | None) -> NewJob:
+    if isinstance(body, dict) and key is not None and body.get("idempotency_key") is None:
+        body = {**body, "idempotency_key": key}
+    return NewJob.from_json(body)
+
+
+def _check_that_it_can_be_encoded(line: Line, job: NewJob) -> None:
+    if line.text.isascii() and "\\u" not in line.text:
+        return
+    try:
+        encode(job.as_json())
+    except UnicodeEncodeError:
+        raise InvalidJob([FieldProblem("line", "is not UTF-8")]) from None
