@@ -26,7 +26,7 @@ ONE_IN = 16
 """Of so many seeds one has an episode of months."""
 
 _MOST_STORIES = 3
-_WITH = {Act.FLOWS: 0.3, Act.ORDERS: 0.3, Act.CALLBACKS: 0.25, Act.DEADLINES: 0.6}
+_WITH = {Act.FLOWS: 0.3, Act.ORDERS: 0.3, Act.CALLBACKS: 0.25, Act.DEADLINES: 0.6, Act.COLLECTIONS: 0.3}
 """How many episodes have jobs of these kinds. Each is drawn by itself, so that the others are the same with and without."""
 
 _MOVE_AGE = frozenset({Act.TENANT_PAUSES, Act.STAGE_PAUSES})
