@@ -494,6 +494,42 @@ def test_a_release_whose_workers_die_is_a_failed_attempt_of_each_of_its_jobs(wor
     assert state_of(world, timer) is State.SUCCEEDED
 
 
+def test_ends_that_the_ledger_refuses_for_seconds_are_written_without_another_call(world: World):
+    timers = [collected(Collect(key="k", window=SECOND)) for _ in range(4)]
+    put(world, *timers)
+    refused_until = NOON + 6 * SECOND
+
+    def refuse(name: str) -> None:
+        if name == "ledger.end_collected" and world.clock.now() < refused_until:
+            raise CrashError
+
+    world.ledger = Watched(world.ledger, "ledger", before=refuse, after=lambda _: None)
+    pass_time(world, until=NOON + MINUTE)
+
+    assert len(world.calls) == 1
+    assert {state_of(world, timer) for timer in timers} == {State.SUCCEEDED}
+
+
+def test_a_release_is_given_up_while_its_lease_still_holds_where_the_ledger_refuses_for_minutes(world: World):
+    timers = [collected(Collect(key="k", window=SECOND)) for _ in range(4)]
+    put(world, *timers)
+    refused: list[datetime] = []
+
+    def refuse(name: str) -> None:
+        if name == "ledger.end_collected" and world.clock.now() < NOON + 2 * MINUTE:
+            refused.append(world.clock.now())
+            raise CrashError
+
+    world.ledger = Watched(world.ledger, "ledger", before=refuse, after=lambda _: None)
+    run_with_faults(world, NOON + 20 * MINUTE)
+
+    first, second = (call.fence for call in world.calls[:2])
+    assert first < second
+    assert {state_of(world, timer) for timer in timers} == {State.SUCCEEDED}
+    # Within the lease of the first worker, which goes on for a minute behind its call.
+    assert max(at for at in refused if at < NOON + MINUTE) < NOON + 45 * SECOND
+
+
 def test_a_release_is_made_again_with_the_same_jobs_and_the_same_key(world: World):
     collect = Collect(key="k", window=SECOND)
     put(world, collected(collect), collected(collect))
