@@ -463,6 +463,9 @@ EPISODES = [
 ]
 """An episode, the mutant that must not pass it, and what must be named then."""
 
+WITH_COLLECTIONS = (1, 10, 11)
+"""Seeds of episodes in which jobs are collected."""
+
 AUDITED = {a_queue_is_purged}
 """Elsewhere the audit would make up for what is lost."""
 
@@ -515,6 +518,24 @@ def test_episodes_that_are_drawn_find_a_scheduler_that(mutation, invariant, monk
     lambdas = mutation(monkeypatch)
 
     outcomes = (run_episode(seed, lambdas=lambdas) for seed in range(40))
+
+    assert any(invariant in _named(outcome) for outcome in outcomes)
+
+
+@pytest.mark.parametrize(
+    ("mutation", "invariant"),
+    [
+        (gives_who_has_ended, Invariant.COLLECTIONS_KEPT),
+        (takes_every_answer_for_a_success_of_all, Invariant.COLLECTIONS_KEPT),
+        (begins_the_next_release_during_a_call, Invariant.COLLECTIONS_KEPT),
+        (takes_out_whatever_is_due, Invariant.NOTHING_LOST),
+    ],
+    ids=lambda given: given.__name__ if callable(given) else "",
+)
+def test_episodes_with_collections_find_a_scheduler_that(mutation, invariant, monkeypatch) -> None:
+    lambdas = mutation(monkeypatch)
+
+    outcomes = (run_episode(seed, lambdas=lambdas) for seed in WITH_COLLECTIONS)
 
     assert any(invariant in _named(outcome) for outcome in outcomes)
 

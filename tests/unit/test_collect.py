@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -372,6 +373,36 @@ def test_who_cancels_a_job_that_is_being_given_is_not_told_that_it_will_not_run(
     assert answers == [False]
     assert len(world.calls) == 1
     assert state_of(world, timer) is State.CANCELLED
+
+
+def test_who_cancels_a_job_and_looks_when_its_release_is_over_is_not_told_that_it_will_not_run(world: World):
+    timer = collected(Collect(key="k", window=SECOND), due_at=NOON)
+    put(world, timer)
+    job_id, released = job_id_of(timer.job), iter([NOON + MINUTE])
+
+    def answer(*_: object) -> Outcome:
+        world.ledger.cancel(job_id, owner="me", now=world.clock.now())
+        return Succeeded()
+
+    def stand_still(name: str) -> None:
+        # Its tombstone is there, written during the call; the release ends before it goes on.
+        if name == "ledger.cancel":
+            pass_time(world, until=next(released))
+
+    world.targets.answer = answer
+    ledger = Watched(world.ledger, "ledger", before=stand_still, after=lambda _: None)
+
+    assert not replace(world.canceller(), ledger=ledger, token=lambda: "me").cancel(job_id)
+    assert (len(world.calls), state_of(world, timer)) == (1, State.CANCELLED)
+
+
+def test_a_job_that_waits_for_its_next_attempt_is_cancelled_for_good(world: World):
+    timer = collected(Collect(key="k", window=SECOND), due_at=NOON, retry=LATER)
+    put(world, timer)
+    answering(world, failed=[timer.job.key])
+    pass_time(world, until=NOON + MINUTE)
+
+    assert world.canceller().cancel(job_id_of(timer.job))
 
 
 def test_what_of_a_paused_tenant_waits_goes_out_after_the_pause(world: World):
