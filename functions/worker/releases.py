@@ -237,7 +237,8 @@ class Releases:
             left = [member for member, error in zip(left, errors, strict=True) if error is not None]
             if not left:
                 return
-            if pause is None or self.clock.now() + pause > claim.lease_until + SETTLING / 2:
+            # Not beyond the lease of its call: until then its invocation has time, and with it the others of its batch.
+            if pause is None or self.clock.now() + 2 * pause > claim.lease_until:
                 raise next(error for error in errors if error is not None)
             self.clock.sleep(pause * (1 + self.jitter()))
             # What was written although its answer got lost is found, as by another worker.
