@@ -535,7 +535,8 @@ def test_ends_that_the_ledger_refuses_for_seconds_are_written_without_another_ca
         if name == "ledger.end_collected" and world.clock.now() < refused_until:
             raise CrashError
 
-    world.ledger = Watched(world.ledger, "ledger", before=refuse, after=lambda _: None)
+    watched: Any = Watched(world.ledger, "ledger", before=refuse, after=lambda _: None)
+    world.ledger = watched
     pass_time(world, until=NOON + MINUTE)
 
     assert len(world.calls) == 1
@@ -552,7 +553,8 @@ def test_a_release_is_given_up_while_its_lease_still_holds_where_the_ledger_refu
             refused.append(world.clock.now())
             raise CrashError
 
-    world.ledger = Watched(world.ledger, "ledger", before=refuse, after=lambda _: None)
+    watched: Any = Watched(world.ledger, "ledger", before=refuse, after=lambda _: None)
+    world.ledger = watched
     run_with_faults(world, NOON + 20 * MINUTE)
 
     first, second = world.calls[:2]
