@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from functions.domain.jobs.job import Priority
 from functions.ports.targets import Invocation, Outcome, Succeeded
+from simulation.collections import Given, given_by
 from simulation.virtual_time import seconds_of
 
 Column = NDArray[np.float64]
@@ -88,20 +89,39 @@ class CallColumns:
 
 
 class Calls:
-    """Notes calls. effects: how often each execution succeeded. early: calls before the instant that was asked for."""
+    """Notes calls. effects: how often each execution succeeded. early: calls before the instant that was asked for.
+
+    given: those that gave jobs together.
+    """
 
     def __init__(self) -> None:
         self.effects: Counter[str] = Counter()
         self.early = 0
+        self.given: list[Given] = []
         self._columns = CallColumns()
 
-    def note(self, invocation: Invocation, *, host: str, priority: Priority, at: float, outcome: Outcome) -> None:
+    def note(
+        self,
+        invocation: Invocation,
+        payload: str | None,
+        *,
+        host: str,
+        priority: Priority,
+        at: float,
+        outcome: Outcome,
+    ) -> None:
         """One call. Its lag is that behind the instant that was asked for, whatever the attempt."""
         lag = at - seconds_of(invocation.scheduled_at)
         self._columns.add(invocation.tenant, host, priority, at=at, lag=lag, is_first=invocation.attempt == 1)
         self.early += lag < -_ROUNDING
+        given = given_by(invocation, payload, host=host, at=at)
+        keys: Sequence[str] = [invocation.idempotency_key]
+        if given is not None:
+            call, keys = given
+            self.given.append(call)
+            self.early += sum(at - due < -_ROUNDING for due in call.due)
         if isinstance(outcome, Succeeded):
-            self.effects[invocation.idempotency_key] += 1
+            self.effects.update(keys)
 
     def table(self) -> CallTable:
         """All of them so far."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simulation import fresh, scenarios, troubles, waiting
+from simulation import collecting, fresh, scenarios, troubles, waiting
 from simulation.scenarios import Make
 
 _ALL: tuple[Make, ...] = (
@@ -24,6 +24,8 @@ _ALL: tuple[Make, ...] = (
     troubles.whale,
     troubles.whale_below_cap,
     troubles.shared_flow,
+    collecting.collect,
+    collecting.collect_singly,
     troubles.dependency_down,
     troubles.retry_storm,
     troubles.scheduler_down,

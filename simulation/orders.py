@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.instants import MILLISECOND, from_ms, to_ms
+from functions.domain.jobs.collect import Collect
+from functions.domain.jobs.collection import member_identity
 from functions.domain.jobs.job import Delivery, Job, Payload, Precision, Priority, Timer
 from functions.domain.jobs.occurrence import identity_of
 from functions.domain.jobs.retry import RetryPolicy
@@ -45,6 +47,7 @@ class Order(NamedTuple):
     host: str
     retry: RetryPolicy = RETRY
     flows: tuple[NamedFlow, ...] = ()
+    collect: Collect | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +193,10 @@ class Submissions:
             retry=order.retry,
             timeout=TIMEOUT,
             flows=order.flows,
+            collect=order.collect,
         )
+        if order.collect is not None:
+            job = replace(job, identity=member_identity(job, unique=identity))
         self.keys[job.key] = order.due_at
         return Timer(job=job, due_at=due_at)
 
@@ -210,6 +216,7 @@ def _asked(order: Order) -> Submission:
         timeout=TIMEOUT,
         expires_after=None,
         flows=order.flows,
+        collect=order.collect,
     )
 
 

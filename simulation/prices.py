@@ -70,7 +70,7 @@ def ledger_prices(tables: Tables) -> dict[str, Price]:
     """As docs/data-model.md says; a transaction costs twice its writes."""
     ledger = tables.ledger
     single = dict.fromkeys(
-        ("claim", "rescue", "settle", "attempt", "park", "skip", "hold", "end_collected"), Price(ledger, 1)
+        ("claim", "rescue", "settle", "attempt", "park", "skip", "hold", "extend", "end_collected"), Price(ledger, 1)
     )
     return {
         **single,
@@ -144,24 +144,6 @@ def flow_prices(tables: Tables) -> dict[str, Price]:
         "is_waited_for": Price(tenants, 0.5, is_read=True),
         "waiting": Price(tenants, 1, is_read=True),
         **{name: Price(tenants, 1) for name in writes},
-    }
-
-
-def collection_prices(tables: Tables) -> dict[str, Price]:
-    """Collections, rows of the tenants table."""
-    tenants = tables.tenants
-    return {
-        "state": Price(tenants, 1, is_read=True),
-        "opened": Price(tenants, 1, is_read=True),
-        "places": Price(tenants, 1, is_read=True),
-        "waiting": Price(tenants, 1, is_read=True),
-        "rows": Price(tenants, 0, is_read=True, each=1),
-        "put": Price(tenants, 0, each=1),
-        "remove": Price(tenants, 0, each=1),
-        "note_opening": Price(tenants, 2),
-        "note_full": Price(tenants, 1),
-        "open": Price(tenants, 1),
-        "advance": Price(tenants, 1),
     }
 
 

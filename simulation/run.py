@@ -14,6 +14,7 @@ import numpy as np
 from bench.prices import read_prices
 from simulation.baselines import BASELINES, conditions_of, run_baseline
 from simulation.calls import CallTable
+from simulation.collecting import facts_of_collections
 from simulation.facts import facts_of_audit, facts_of_puts
 from simulation.limits import Limits
 from simulation.measure import (
@@ -98,6 +99,7 @@ def _measured(
     facts["both_sides"] = min(stage.sent_of[shard] for shard in scenario.sampled)
     facts |= facts_of_audit(stage) | facts_of_puts(stage)
     facts |= _facts_of_caps(stage, calls) | _facts_of_flows(stage, calls)
+    facts |= facts_of_collections(stage, calls, orders)
     facts |= _facts_of_outage(scenario, calls, orders)
     facts |= {"fairness": even} if even is not None else {}
     facts |= {"promoted_fairness": fairness(promoted)} if promoted else {}

@@ -226,10 +226,11 @@ class SimulatedTargets:
         self, target: str, payload: str | None, invocation: Invocation, *, options: TargetOptions, timeout: timedelta
     ) -> Outcome:
         """Call it once: only its host, its class and the attempt decide what it answers."""
-        del payload, options, timeout
+        del options, timeout
         host, _, name = target.removeprefix("https://").partition("/")
         outcome = self._target.answer(host, self._clock.at, invocation.attempt, self._dice.random)
-        self._calls.note(invocation, host=host, priority=Priority[name.upper()], at=self._clock.at, outcome=outcome)
+        priority = Priority[name.upper()]
+        self._calls.note(invocation, payload, host=host, priority=priority, at=self._clock.at, outcome=outcome)
         self._clock.spend(self._dice.duration(self._target.latency), cpu=self._cpu_of(host))
         return outcome
 

@@ -27,6 +27,7 @@ from functions.worker.message import Message
 from functions.worker.parts import PARTS as WORKER_PARTS
 from infra.queue_sources import warm_messages
 from simulation.calls import Calls
+from simulation.collections import CollectionRows, SimulatedCollections
 from simulation.limits import Limits
 from simulation.network import Line, Tables, Throttled
 from simulation.partitions import Sample
@@ -34,7 +35,6 @@ from simulation.prices import (
     Price,
     Remote,
     breaker_prices,
-    collection_prices,
     flow_prices,
     ledger_prices,
     permit_prices,
@@ -51,7 +51,6 @@ from simulation.virtual_time import Dice, InvocationClock, instant_of
 from testkit.fakes import (
     GivenPlans,
     InMemoryBreakerStore,
-    InMemoryCollectionStore,
     InMemoryDeadLetters,
     InMemoryFlowStore,
     InMemoryLedger,
@@ -81,7 +80,7 @@ class Kept:
     permits: InMemoryPermitStore = field(default_factory=InMemoryPermitStore)
     sums: Sums = field(default_factory=Sums)
     flows: InMemoryFlowStore = field(default_factory=InMemoryFlowStore)
-    collections: InMemoryCollectionStore = field(default_factory=InMemoryCollectionStore)
+    collections: CollectionRows = field(default_factory=CollectionRows)
 
 
 class Surroundings(Protocol):
@@ -145,7 +144,7 @@ def container_of(
         "rates": Remote(kept.rates, line, rate_prices(tables)),
         "permits": Remote(kept.permits, line, permit_prices(tables)),
         "flows": Remote(kept.flows, line, flow_prices(tables)),
-        "collections": Remote(kept.collections, line, collection_prices(tables)),
+        "collections": SimulatedCollections(kept.collections, line, tables.tenants),
         "payloads": InMemoryPayloadStore(),
         "results": InMemoryResultStore(),
         "audit": stream,

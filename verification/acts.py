@@ -36,7 +36,12 @@ class Act(StrEnum):
     """Jobs name callbacks, which are told of their ends."""
     DEADLINES = "deadlines"
     """Jobs have a deadline of their runs."""
+    COLLECTIONS = "collections"
+    """Jobs are given to their target together with others."""
 
+
+KEEPING_BACK = frozenset({Act.RATES, Act.PERMITS, Act.TENANT_PAUSES, Act.STAGE_PAUSES})
+"""What keeps a release waiting, however long its window has been closed."""
 
 HINDERING = frozenset({Act.FLOWS, Act.ORDERS, Act.RATES, Act.PERMITS, Act.TENANT_PAUSES, Act.STAGE_PAUSES})
 """What keeps fires waiting, however long they have been due."""

@@ -14,6 +14,7 @@ from functions.domain.instants import MILLISECOND, SECOND, parse_instant
 from functions.domain.jobs.job import MAX_PARKED, Delivery
 from functions.domain.jobs.occurrence import identity_of
 from functions.domain.lifecycle import TERMINAL, State
+from verification.collected import check_collections
 from verification.history import Call, Cancel, Fires, History, Job, Row
 from verification.tellings import check_tellings
 
@@ -53,6 +54,8 @@ class Invariant(StrEnum):
     """Each end of a job is told once to each callback that asked for it, as it was, and nothing else is told."""
     DEADLINES_KEPT = "deadlines_kept"
     """No call begins of a job whose run has taken as long as it may."""
+    COLLECTIONS_KEPT = "collections_kept"
+    """Jobs are given with others of their collection alone, in time, in one call at a time, and end as the answers say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +131,9 @@ class _Judge:
             self._check_cancel(cancel)
         for flow in sorted({(job.tenant, job.flow.key) for job in self._history.jobs if job.flow is not None}):
             self._check_flow(*flow)
-        for flow in sorted({(job.tenant, job.flow.key) for job in self._history.jobs if job.flow and job.is_ordered}):
             self._check_order(*flow)
         check_tellings(self._history, self._calls, partial(self._expect, Invariant.CALLBACKS_KEPT))
+        check_collections(self._history, partial(self._expect, Invariant.COLLECTIONS_KEPT))
         return self._judgement
 
     def _expect(self, invariant: Invariant, key: str, is_true: bool, text: str) -> None:
@@ -202,9 +205,8 @@ class _Judge:
             case Delivery.EXACTLY_ONCE:
                 self._check_exactly_once(key, taken, row)
             case Delivery.AT_MOST_ONCE:
-                self._expect(
-                    Invariant.ONE_EFFECT, key, len(taken) <= 1, f"started {len(taken)} times: {_listed(taken)}"
-                )
+                text = f"started {len(taken)} times: {_listed(taken)}"
+                self._expect(Invariant.ONE_EFFECT, key, len(taken) <= 1, text)
             case Delivery.AT_LEAST_ONCE:
                 return
         has_failed = row is not None and row.state is State.FAILED
@@ -212,7 +214,7 @@ class _Judge:
         self._expect(
             Invariant.DEAD_LETTERS_ACCOUNTED, key, count == int(has_failed), f"is {state}, with {count} dead letters"
         )
-        if row is not None:
+        if row is not None and (key not in self._jobs or self._jobs[key].collect is None):
             self._check_agreement(key, taken, row, asked)
 
     def _check_exactly_once(self, key: str, taken: Sequence[Call], row: Row | None) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 
+from functions.domain.instants import SECOND
 from functions.domain.jobs.callbacks import NO_CALLBACKS, Callbacks
+from functions.domain.jobs.collect import Collect
 from functions.domain.jobs.job import Delivery, Payload, Precision, Priority
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
@@ -36,6 +39,13 @@ CALLBACKS: Mapping[int, Callbacks] = {
     3: Callbacks(on_failure=TOLD),
 }
 """Of every fourth job, in the same way. All of an at_most_once job are refused."""
+
+COLLECTS: Mapping[int, Collect] = {
+    0: Collect(key="orders", window=40 * SECOND, most=3),
+    3: Collect(key="digest", at="*/3 * * * *", most=8),
+    4: Collect(key="export", window=160 * SECOND, at="*/10 * * * *", timezone="Asia/Kathmandu"),
+}
+"""Of every sixth job, in the same way: they keep nothing that does not go together with it."""
 
 WITH_A_DEADLINE = 1
 """Of every third job, in the same way."""
@@ -80,7 +90,7 @@ class Drawing:
         kinds = self._pace.targets
         if Act.LATER_ENDS in self._acts:
             kinds = (*kinds, *[_GOES_ON] * 10)
-        return a_submission(
+        submission = a_submission(
             due_at=due_at,
             tenant=tenant,
             payload=text,
@@ -95,6 +105,26 @@ class Drawing:
             callbacks=self._callbacks(number, delivery),
             run_deadline=self._deadline(number),
             tags=(TAG,) if Act.OPERATIONS in self._acts and chance.random() < 0.4 else (),
+        )
+        return self._collected(submission, number)
+
+    def _collected(self, submission: Submission, number: int) -> Submission:
+        collect = COLLECTS.get(number % 6) if Act.COLLECTIONS in self._acts else None
+        if collect is None:
+            return submission
+        callbacks = submission.callbacks or self._callbacks(number, Delivery.EXACTLY_ONCE)
+        payload = f'"{submission.tenant} {number}"'
+        return replace(
+            submission,
+            collect=collect,
+            payload=payload,
+            delivery=Delivery.EXACTLY_ONCE,
+            priority=Priority.NORMAL,
+            precision=Precision.DEFAULT,
+            expires_after=None,
+            run_deadline=None,
+            flows=(),
+            callbacks=callbacks,
         )
 
     def _callbacks(self, number: int, delivery: Delivery) -> Callbacks:

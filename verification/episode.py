@@ -26,7 +26,7 @@ ONE_IN = 16
 """Of so many seeds one has an episode of months."""
 
 _MOST_STORIES = 3
-_WITH = {Act.FLOWS: 0.3, Act.ORDERS: 0.3, Act.CALLBACKS: 0.25, Act.DEADLINES: 0.6}
+_WITH = {Act.FLOWS: 0.3, Act.ORDERS: 0.3, Act.CALLBACKS: 0.25, Act.DEADLINES: 0.6, Act.COLLECTIONS: 0.3}
 """How many episodes have jobs of these kinds. Each is drawn by itself, so that the others are the same with and without."""
 
 _MOVE_AGE = frozenset({Act.TENANT_PAUSES, Act.STAGE_PAUSES})
@@ -89,8 +89,8 @@ def _live(
     acts = [act for act in Act if act not in _WITH and chance.random() < pace.acts]
     acts += [act for act, share in _WITH.items() if random.Random(f"{seed} {act}").random() < share]
     if pace is DAYS:
-        # A job that waits for weeks for its next attempt would hold those behind it in their order for as long.
-        acts = [act for act in acts if act is not Act.ORDERS]
+        # A job that waits for weeks for its next attempt would hold those behind it in their order for as long; and windows take minutes.
+        acts = [act for act in acts if act not in (Act.ORDERS, Act.COLLECTIONS)]
     if _MOVE_AGE & set(acts):
         acts = [act for act in acts if act is not Act.DEADLINES]
     stage.clock.tick(chance.randrange(60_000) * SECOND / 1000)

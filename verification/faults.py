@@ -85,7 +85,7 @@ _REQUESTS = ("cancel", "put", "pause", "resume", "move", "run", "ask", "replay",
 """The first words of the names of requests, beside those that submit."""
 _WRITERS = ("submit", "move", "work", "put", "resume", "replay")
 _WRITES = ("timers.put", "timers.put_alarms", "timers.put_registered", "ledger.move", "ledger.replay")
-_SETTLES = ("ledger.settle", "ledger.fail", "ledger.attempt")
+_SETTLES = ("ledger.settle", "ledger.fail", "ledger.attempt", "ledger.end_collected")
 _STORE_FATES = (Fate.FAILS, Fate.FAILS, Fate.LATE, Fate.TWICE, Fate.ECHOES)
 _STALLS = (3, 12, 25, 50)
 _STALLS_OF_WRITES = {"work": (12, 50)}

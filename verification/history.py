@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from functions.domain.instants import require_aware
+from functions.domain.jobs.collect import Collect
 from functions.domain.jobs.job import Delivery
 from functions.domain.lifecycle import State
 from functions.domain.targets.flows import NamedFlow
@@ -38,7 +39,9 @@ class Job:
 
     key: of its ledger row. is_accepted: a client received that it will run. hastened_at: when somebody asked first to let
     it run at once. flow: that it names. known_at: when a client received that it will run; None where none did.
-    callbacks: names of those that are to be told of its end. ends_by: when its run has taken as long as it may.
+    callbacks: names of those that are to be told of its end. ends_by: when its run has taken as long as it may. collect: on which
+    terms it is given to its target together with others. target: of such a job, an address. is_prompt: nothing but faults keeps its
+    target from being called.
     """
 
     key: str
@@ -53,6 +56,9 @@ class Job:
     known_at: datetime | None = None
     callbacks: frozenset[str] = frozenset()
     ends_by: datetime | None = None
+    collect: Collect | None = None
+    target: str = ""
+    is_prompt: bool = False
 
     def __post_init__(self) -> None:
         require_aware(self.due_at)
@@ -108,6 +114,40 @@ class Call:
     def is_success(self) -> bool:
         """Whether the target has done, by then, what it was asked to."""
         return self.answer in (Answer.EFFECT, Answer.KNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A job as a release gave it, and what the target's answer says of it. key: of its ledger row."""
+
+    key: str
+    attempt: int
+    scheduled_at: datetime
+    payload: str | None
+    answer: Answer
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the target has done what this job asked for."""
+        return self.answer in (Answer.EFFECT, Answer.KNOWN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """One call that gave jobs together, as its target saw it. key: its idempotency key. until, ahead: as of a `Call`.
+
+    is_taken: the target let it in; it has seen no larger fence.
+    """
+
+    key: str
+    tenant: str
+    target: str
+    fence: int
+    called_at: datetime
+    until: datetime
+    members: Sequence[Member]
+    ahead: timedelta = timedelta(0)
+    is_taken: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +217,8 @@ class History:
     disturbed: keys whose workers died, stalled or met a failing store: their effects may be repeated before they are
     settled, and they may end without a call. ended_at: when nothing was left to do. slack: how much later than another a call may
     come that was let through before it: clocks differ, and a call takes a moment to begin. tellings: what callbacks were told, whose calls
-    are not among `calls`.
+    are not among `calls`. releases: calls that gave jobs together, neither among `calls`. lateness: within what time after its window has closed a
+    job must have been given whose target may be called; None where nothing is promised, because tenants were paused or capped.
     """
 
     jobs: Sequence[Job]
@@ -191,3 +232,5 @@ class History:
     replays: Sequence[Replay] = ()
     slack: timedelta = timedelta(0)
     tellings: Sequence[Telling] = ()
+    releases: Sequence[Release] = ()
+    lateness: timedelta | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -17,13 +17,14 @@ from functions.domain.lifecycle import State
 from functions.ports.targets import Failed, Invocation, Pending
 from functions.ports.tenants import EVERYBODY
 from testkit.builders import ID_SECRET
+from testkit.world.collected import Given, fails, given_in
 from testkit.world.fires import Run
 from testkit.world.process import Process
 from testkit.world.promises import Expected, Promises, Stores
 from testkit.world.targets import answer_of
 from verification.drawing import TOLD
 from verification.faults import Chaos, Fault
-from verification.history import Answer, Call, Cancel, Job, Replay, Telling
+from verification.history import Answer, Call, Cancel, Job, Member, Release, Replay, Telling
 from verification.tellings import tellings_of
 
 
@@ -41,10 +42,6 @@ class _Seen:
 
     def with_reports(self, said: Mapping[int, Answer]) -> Call:
         """said: what targets that answered 202 reported later, by their runs."""
-        until = self.at
-        if self.run is not None:
-            lease_until = self.run.lease_until - self.ahead
-            until = min(self.run.ended_at or lease_until, lease_until)
         return Call(
             key=self.invocation.idempotency_key,
             tenant=self.invocation.tenant,
@@ -52,11 +49,36 @@ class _Seen:
             fence=self.invocation.fence,
             scheduled_at=self.invocation.scheduled_at,
             called_at=self.at,
-            until=until,
+            until=_until(self.at, self.ahead, self.run),
             payload=self.payload,
             answer=said.get(id(self.run), self.answer),
             ahead=self.ahead,
             is_held=self.answer is Answer.PENDING,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Handed:
+    """One call that gave jobs together; run: None where the target did not take it."""
+
+    invocation: Invocation
+    members: Sequence[Member]
+    at: datetime
+    ahead: timedelta
+    run: Run | None
+    target: str
+
+    def release(self) -> Release:
+        return Release(
+            key=self.invocation.idempotency_key,
+            tenant=self.invocation.tenant,
+            target=self.target,
+            fence=self.invocation.fence,
+            called_at=self.at,
+            until=_until(self.at, self.ahead, self.run),
+            members=self.members,
+            ahead=self.ahead,
+            is_taken=self.run is not None,
         )
 
 
@@ -89,6 +111,7 @@ class Recorder(Promises):
         self._fences: dict[str, int] = {}
         self._done: set[str] = set()
         self._seen: list[_Seen] = []
+        self._handed: list[_Handed] = []
         self._cancels: list[Cancel] = []
         self.settled: dict[str, datetime] = {}
         self.over: dict[str, list[tuple[datetime, datetime]]] = {}
@@ -235,6 +258,13 @@ class Recorder(Promises):
         )
         self.expect(not is_paused, f"called although its tenant is paused: {key}")
         self._fences[key] = max(invocation.fence, seen)
+        given = given_in(timer, payload)
+        if given is not None:
+            handed = self._hand(timer.job.target, given, is_taken=run is not None)
+            self._handed.append(
+                _Handed(invocation, handed, self._clock.instant, process.clock.ahead, run, timer.job.target)
+            )
+            return run
         answer = Answer.STALE if run is None else self._answer(timer, invocation)
         self._seen.append(
             _Seen(invocation, payload, answer, self._clock.instant, process.clock.ahead, run, timer.job.target)
@@ -269,6 +299,10 @@ class Recorder(Promises):
         """What the target saw, in order."""
         return [seen.with_reports(self._said) for seen in self._seen if seen.target != TOLD]
 
+    def releases(self) -> list[Release]:
+        """Calls that gave jobs together, in order."""
+        return [handed.release() for handed in self._handed]
+
     def tellings(self) -> list[Telling]:
         """What callbacks were told."""
         return tellings_of(seen.with_reports(self._said) for seen in self._seen if seen.target == TOLD and seen.run)
@@ -293,6 +327,9 @@ class Recorder(Promises):
             known_at=self._moved_as[key].at if key in self._moved_as else self._known_at.get(key),
             callbacks=frozenset(name.value for name, _ in submission.callbacks.named()),
             ends_by=due_at + submission.run_deadline if submission.run_deadline is not None else None,
+            collect=submission.collect,
+            target=submission.target if submission.collect is not None else "",
+            is_prompt=submission.collect is not None and "fine" in submission.target,
         )
 
     def _has_moved(self, key: str, row: LedgerRow, process: Process) -> None:
@@ -322,8 +359,33 @@ class Recorder(Promises):
         self._done.add(invocation.idempotency_key)
         return Answer.EFFECT
 
+    def _hand(self, target: str, given: Sequence[Given], *, is_taken: bool) -> list[Member]:
+        """What the target makes of each of the jobs."""
+
+        def answer_of_one(each: Given) -> Answer:
+            if not is_taken:
+                return Answer.STALE
+            if "poison" in target:
+                return Answer.NONE
+            if fails(target, each.attempt):
+                return Answer.FAILED
+            if each.key in self._done:
+                return Answer.KNOWN
+            self._done.add(each.key)
+            return Answer.EFFECT
+
+        return [Member(each.key, each.attempt, each.scheduled_at, each.payload, answer_of_one(each)) for each in given]
+
     def _key_of(self, submission: Submission) -> str:
         if submission.idempotency_key is not None:
             return f"{submission.tenant}#{keyed_identity(submission.tenant, submission.idempotency_key)}"
         name = self._names[id(submission)]
         return job_of(submission, identity=name, wheel=self._stores.wheel, id_secret=ID_SECRET).key
+
+
+def _until(at: datetime, ahead: timedelta, run: Run | None) -> datetime:
+    """Until when a caller may have been at it: its end, or that of its lease."""
+    if run is None:
+        return at
+    lease_until = run.lease_until - ahead
+    return min(run.ended_at or lease_until, lease_until)

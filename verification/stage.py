@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from functions.api.jobs.submit import Submitter
-from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.instants import MILLISECOND, MINUTE, SECOND
 from functions.domain.jobs.claims import MESSAGE_LIFE, LedgerRow
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.submission import Submission
@@ -20,11 +20,12 @@ from functions.sweeper.heal import PASS_INTERVAL
 from testkit.builders import LOCAL_WHEEL
 from testkit.fakes import QueuedMessage
 from testkit.world.carriers import timers_of
+from testkit.world.collected import collections_in_use, is_release
 from testkit.world.host import FUNCTION_LIMIT
 from testkit.world.passing import TICK
 from testkit.world.process import SMOOTHLY, Conditions, Process
 from testkit.world.world import World
-from verification.acts import Act
+from verification.acts import KEEPING_BACK, Act
 from verification.drawing import IN_ORDER, TOLD
 from verification.faults import Chaos, Fault
 from verification.history import DeadLetterSeen, History, Row
@@ -46,6 +47,11 @@ def calm() -> Chaos:
     """No faults at all."""
     return Chaos((), random.Random(0), LOCAL_WHEEL.skew)
 
+
+_LATE = 90 * SECOND
+"""Of a release where nothing goes wrong: the next tick is a minute away, or a message has just been missed."""
+_LATE_BY = 20 * MINUTE
+"""Where anything does: a release is missed after five minutes, and three of its workers may have died of other jobs before."""
 
 _TO_A_CALL = 5 * SECOND
 """From the token of a call until it begins, where nothing happens to its worker."""
@@ -170,6 +176,7 @@ class Stage(Scheduling, Owning, World):
         self.acts[Act.ORDERS] += in_flows.count(IN_ORDER.key)
         self.acts[Act.FLOWS] += len(in_flows) - in_flows.count(IN_ORDER.key)
         self.acts[Act.CALLBACKS] += sum(bool(job.callbacks) for job in asked)
+        self.acts[Act.COLLECTIONS] += sum(job.collect is not None for job in asked)
         self.acts[Act.DEADLINES] += sum(job.ends_by is not None for job in asked)
         untold = [letter for letter in letters if letter.timer is not None and letter.timer.job.target == TOLD]
         tellings += [
@@ -178,6 +185,8 @@ class Stage(Scheduling, Owning, World):
             if letter.timer is not None
         ]
         of_callbacks = {telling.key for telling in tellings}
+        collected = self.promises.collected
+        disturbed += [collected.members[key] for keys in disturbed for key in keys if key in collected.members]
         return History(
             jobs=asked,
             tellings=tellings,
@@ -195,18 +204,26 @@ class Stage(Scheduling, Owning, World):
                     over=tuple(self.record.over.get(key, ())),
                 )
                 for key, row in self._rows.items()
-                if key not in of_callbacks
+                if key not in of_callbacks and not is_release(key.partition("#")[2])
             },
             letters=[
                 DeadLetterSeen(f"{letter.tenant}#{letter.identity}", letter.error_class)
                 for letter in letters
-                if letter not in untold
+                if letter not in untold and not is_release(letter.identity)
             ],
             cancels=self.record.all_cancels(),
             ended_at=self._ended_at,
             disturbed=frozenset(self.record.unsure).union(*disturbed),
             replays=self.record.replays,
+            releases=self.record.releases(),
+            lateness=self._lateness,
         )
+
+    @property
+    def _lateness(self) -> timedelta | None:
+        if any(self.acts[act] for act in KEEPING_BACK):
+            return None
+        return _LATE_BY if self.chaos.faults else _LATE
 
     def keep_a_copy(self) -> None:
         """Of a message, which may come once more as long as its queue keeps it."""
@@ -254,6 +271,8 @@ class Stage(Scheduling, Owning, World):
         if self.audits:
             self.sweep(self.conditions())
         self.heal(self.conditions())
+        if collections_in_use(self.collections):
+            self.open_collections(self.conditions())
         if self.promises.operations.open():
             self.operate(self.conditions())
 

@@ -41,12 +41,13 @@ class Cancelled(Applied):
     """A tombstone is there. is_repeated: somebody else had written it before.
 
     asked_for: when it counted as due among those that wait, where somebody had asked for another time than its own.
-    waited_for: what its row said that it waits for, a flow or a collection.
+    waited_for: what its row said that it waits for, a flow or a collection. retry_at: when its next attempt was due, after one that failed.
     """
 
     is_repeated: bool = False
     asked_for: datetime | None = None
     waited_for: str = ""
+    retry_at: datetime | None = field(default=None, compare=False)
 
     @classmethod
     def over(cls, before: LedgerRow | None, *, owner: str) -> Cancelled:
@@ -55,7 +56,8 @@ class Cancelled(Applied):
             return cls()
         is_repeated = before.state is State.CANCELLED and before.owner != owner
         asked_for = before.counted_from if before.spent else None
-        return cls(is_repeated=is_repeated, asked_for=asked_for, waited_for=before.waits_for)
+        retry_at = before.due_at if before.state is State.RETRYING else None
+        return cls(is_repeated=is_repeated, asked_for=asked_for, waited_for=before.waits_for, retry_at=retry_at)
 
 
 class Ledger(Protocol):

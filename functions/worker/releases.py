@@ -49,6 +49,9 @@ from functions.worker.preconditions import Permission
 SETTLING = timedelta(seconds=60)
 """How long the ends of all jobs of a release may take to be written: so long its lease goes on after its call."""
 
+_PAUSES = tuple(timedelta(seconds=seconds) for seconds in (0.5, 1, 2, 4, 8))
+"""Before ends that were not written are written again. Without it that would count as a death of the worker."""
+
 _UNREADABLE = Failed("its payload cannot be read", "payload_unreadable", is_permanent=True)
 _UNITS = 3
 """Of a job: its row, its end, and its row again when it is taken out."""
@@ -188,11 +191,14 @@ class Releases:
     def _members(self, chosen: Sequence[CollectedRow]) -> list[_Member]:
         """Those whose attempt has not been made, once each."""
         timers = {timer.job.identity: timer for row in chosen for timer in row.timers or ()}
+        return self._unended(list(timers.values()))
+
+    def _unended(self, timers: Sequence[Timer]) -> list[_Member]:
         if not timers:
             return []
-        rows = self.end_side_by_side(self.ledger.get, [timer.job.key for timer in timers.values()])
+        rows = self.end_side_by_side(self.ledger.get, [timer.job.key for timer in timers])
         members: list[_Member] = []
-        for timer, row in zip(timers.values(), rows, strict=True):
+        for timer, row in zip(timers, rows, strict=True):
             if may_claim(row, attempt=timer.attempt, due_at=timer.due_at, owner=""):
                 members.append(_Member(timer, row, _entry_of(timer)))
             else:
@@ -208,7 +214,10 @@ class Releases:
         return failures_in(answer, [member.timer for member in given]) if answer else {}
 
     def _end(self, members: Sequence[_Member], failures: dict[str, Failed], timer: Timer, claim: Claim) -> None:
-        """Raises what the first of them raised: then the message of the release comes back, to those that are left."""
+        """Raises what a store raised for as long as there was time: then the message of the release comes back, to those that are left.
+
+        A hundred ends are written at once, and where thousands of releases do so at the same instant the ledger throttles.
+        """
         said = f'{{"release":"{timer.job.identity}"}}'
 
         def end(member: _Member) -> Exception | None:
@@ -222,9 +231,18 @@ class Releases:
                 return error
             return None
 
-        for error in self.end_side_by_side(end, members):
-            if error is not None:
-                raise error
+        left = list(members)
+        for pause in (*_PAUSES, None):
+            errors = self.end_side_by_side(end, left)
+            left = [member for member, error in zip(left, errors, strict=True) if error is not None]
+            if not left:
+                return
+            # Not beyond the lease of its call: until then its invocation has time, and with it the others of its batch.
+            if pause is None or self.clock.now() + 2 * pause > claim.lease_until:
+                raise next(error for error in errors if error is not None)
+            self.clock.sleep(pause * (1 + self.jitter()))
+            # What was written although its answer got lost is found, as by another worker.
+            left = self._unended([member.timer for member in left])
 
     def _deliver(self, member: _Member, claim: Claim, *, result: str) -> None:
         answer = self.ledger.end_collected(

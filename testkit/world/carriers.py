@@ -18,9 +18,11 @@ from functions.domain.jobs.claims import LedgerRow
 from functions.domain.jobs.job import Timer
 from functions.domain.lifecycle import State
 from functions.domain.targets.flows import FlowId
+from functions.ports.collections import CollectionStore
 from functions.ports.flows import FlowStore
 from testkit.fakes import InMemoryReadyQueue
 from testkit.fakes.kept import kept
+from testkit.world.collected import waiting_in
 from testkit.world.stores import SeenShards, SeenTimers
 
 
@@ -49,7 +51,11 @@ def cursors_of(text: str) -> Cursors:
 
 
 def carriers(
-    ready: InMemoryReadyQueue, timers: SeenTimers, shards: SeenShards, flows: FlowStore
+    ready: InMemoryReadyQueue,
+    timers: SeenTimers,
+    shards: SeenShards,
+    flows: FlowStore,
+    collections: CollectionStore,
 ) -> dict[str, list[Timer]]:
     """The timers that are on their way, by the key of their job."""
     found: dict[str, list[Timer]] = {}
@@ -64,6 +70,8 @@ def carriers(
         for waiting in flows.waiting(flow, after="", limit=10_000):
             if waiting.timer is not None:
                 found.setdefault(waiting.timer.job.key, []).append(waiting.timer)
+    for timer in waiting_in(collections):
+        found.setdefault(timer.job.key, []).append(timer)
     for key, record in _ahead(timers, shards):
         if not is_alarm_key(key):
             timer = timer_of(record, key.split("#")[1])

@@ -11,6 +11,7 @@ from functions.dead_letters.dead_message import DeadMessageHandler
 from functions.domain.instants import MILLISECOND
 from functions.domain.stage.conditions import Conditions as StageConditions
 from functions.scanner.scan import Scanner
+from functions.sweeper.collections import CollectionOpener
 from functions.sweeper.heal import Healer
 from functions.sweeper.sweep import Sweeper
 from functions.worker.execute import Worker
@@ -57,6 +58,12 @@ class Lambdas(Host):
         process = self.process("heal", conditions)
         healer = self.build(Healer, process)
         return self.begin(process, lambda: healer.heal(time_limit=FUNCTION_LIMIT), conditions)
+
+    def open_collections(self, conditions: Conditions = SMOOTHLY) -> Process:
+        """One sweep of the collections, from the first on."""
+        process = self.process("open", conditions)
+        opener = self.build(CollectionOpener, process, token=lambda: "")
+        return self.begin(process, opener.sweep, conditions)
 
     def work(self, conditions: Conditions = SMOOTHLY, *, batch: int = 10) -> Process | None:
         """Deliver a batch of messages to a worker; None when there is none."""

@@ -17,6 +17,7 @@ from functions.domain.operations.operation import Operation, OperationKind, Oper
 from functions.domain.wheel import Wheel
 from testkit.fakes import FakeClock, InMemoryExportStore
 from testkit.world.carriers import timer_of
+from testkit.world.collected import is_release
 from testkit.world.stores import SeenLedger, SeenOperations, SeenTimers
 
 OPERATES = "operate"
@@ -161,6 +162,8 @@ class OperationPromises:
                 if is_alarm_key(key):
                     continue
                 timer = timer_of(record, owner_of(key)[0])
+                if is_release(timer.job.identity):
+                    continue  # of a collection: no job of its tenant's
                 row = self._stores.ledger.rows.get(timer.job.key)
                 written_at = self._stores.timers.written[key]
                 is_selected = timer.job.tenant == operation.tenant and operation.wanted.matches(timer)

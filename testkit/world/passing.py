@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 
 from functions.domain.wheel import Wheel
+from functions.ports.collections import CollectionStore
 from testkit.fakes import QueuedMessage
+from testkit.world.collected import collections_in_use
 from testkit.world.history import History
 from testkit.world.lambdas import Lambdas
 from testkit.world.operations import Operations
@@ -22,6 +24,7 @@ class Passing(Lambdas, Operations):
     wheel: Wheel
     audits: bool
     history: History
+    collections: CollectionStore
     late: list[LateCall]
     live: list[Process]
 
@@ -90,6 +93,8 @@ class Passing(Lambdas, Operations):
         if self.promises.schedules.truth.versions:
             self.heal()
         self._operate_on_what_is_open()
+        if collections_in_use(self.collections):
+            self.open_collections()
         for _ in range(3):
             while self.work():
                 pass

@@ -121,6 +121,7 @@ class LateCall:
 
 _READS = frozenset(
     {"get", "get_many", "read", "cursors", "audited", "swept", "confirm", "sleep"}
+    | {"places", "rows", "opened", "waited_for"}
     | {"definitions", "page", "scan", "state", "states", "days", "read_owned", "open", "urls", "leases", "starts_of"},
 )
 IS_LOCAL = object()
@@ -289,7 +290,7 @@ class Process:
         port, _, call = name.partition(".")
         if fate in (Fate.HELD, Fate.DIES_BEFORE, Fate.DIES_AFTER, Fate.STALLS):
             return fate
-        if is_local or (fate is not Fate.FAILS and call in _READS):
+        if is_local or (fate is not Fate.FAILS and call in _READS and name != "collections.open"):
             return Fate.HELD
         if name == "exports.put" and fate in (Fate.LATE, Fate.ECHOES):
             # The store keeps what was sent last, not what arrives last.

@@ -20,6 +20,7 @@ from functions.services.telemetry.usage import UsageTally
 from functions.services.tenants.plans import KnownPlans
 from testkit.fakes import CountingWaker, DiscardingAudit, DiscardingCounter, RecordingJournal
 from testkit.world.carriers import cursors_of
+from testkit.world.collected import opened_in
 from testkit.world.host import FUNCTION_LIMIT
 from testkit.world.operated import OPERATES
 from testkit.world.passing import Passing
@@ -199,6 +200,9 @@ class Processes(Passing):
         if process.name.startswith("trigger"):
             is_harmless = call not in ("schedules.change", "schedules.advance")
             self.promises.expect(is_harmless, f"a trigger has moved its schedule: {process.name}")
+        if call == "collections.open":
+            for collection, release in opened_in(self.collections):
+                self.promises.collected.opened(collection, release)
         if call in _OF_OPERATIONS:
             self.promises.operations.look()
         for shard, text in cursors.items():

@@ -22,6 +22,7 @@ from testkit.fakes import InMemoryExportStore
 from testkit.world.callbacks import CallbackPromises
 from testkit.world.calls import CallPromises
 from testkit.world.carriers import carriers, leads_on
+from testkit.world.collected import CollectionPromises, given_in, is_release
 from testkit.world.fires import Run
 from testkit.world.operated import OPERATES, OperationPromises, is_cancelled_by
 from testkit.world.process import Process
@@ -65,6 +66,7 @@ class Promises:
         self.operations = OperationPromises(stores, self)
         self.at_once = CallPromises(self.expect)
         self.callbacks = CallbackPromises(self.expect)
+        self.collected = CollectionPromises(self.expect)
         self._answered: dict[str, str] = {}
         self._successes: Counter[str] = Counter()
         self._lapses: Counter[str] = Counter()
@@ -206,7 +208,10 @@ class Promises:
             return None
         self._check_time(timer, run, called_at)
         self.callbacks.begin(timer, payload)
-        if timer.job.occurrence is None:
+        self.collected.begin(timer, given_in(timer, payload) or ())
+        if is_release(timer.job.identity):
+            pass  # placed any number of times, for the time that is known then
+        elif timer.job.occurrence is None:
             self._check_identity(timer, run, runs, payload)
         else:
             self.schedules.fires.begin(timer, run, payload, process, called_at=called_at, is_again=bool(runs))
@@ -263,7 +268,7 @@ class Promises:
     def check_nothing_lost(self, *, is_over: bool = False) -> None:
         """Each job that was promised is still on its way, or has come to its end. is_over: it must have."""
         stores = self._stores
-        on_their_way = carriers(stores.ready, stores.timers, stores.shards, stores.flows)
+        on_their_way = carriers(stores.ready, stores.timers, stores.shards, stores.flows, stores.collections)
         buried = {letter.job_id for letter in stores.dead_letters.letters.values()}
         for job_id, expected in self.jobs.items():
             row = stores.ledger.rows.get(expected.job_id.key)
@@ -324,6 +329,9 @@ class Promises:
         """Whether a dead letter is in order: its queue refused it, an attempt failed, or a worker died of it alone."""
         key = timer.job.key
         has_failed = any(run.has_ended and not run.is_success for run in self.runs.get(key, ()))
+        chosen_for = self.collected.releases_of(key)
+        # Of a release whose workers have died each of its jobs has failed an attempt.
+        has_failed = has_failed or any(self.runs.get(each) or self._lapses[each] for each in chosen_for)
         has_lapsed = self._lapses[key] > 0 or key in self._held_up or not timer.job.is_ledgered
         # Of a held attempt: it was completed, or timed out.
         fell_silent = any(parse_job_id(run.job_id).key == key and not run.is_success for run in self._held)

@@ -10,6 +10,7 @@ from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.targets.options import TargetOptions
 from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
+from testkit.world.collected import answer_to, fails, given_in
 from testkit.world.process import Process
 from testkit.world.promises import Promises
 
@@ -36,8 +37,14 @@ class Targets:
             return Failed("the target has seen a larger fence")
         if "poison" in target:
             self.process.die()
-        answer = self.process.through("target.end", lambda: answer_of(target, invocation), Failed("no answer"), [timer])
-        if isinstance(answer, Pending) and timer.job.delivery is Delivery.EXACTLY_ONCE:
+        given = given_in(timer, payload)
+        answer = self.process.through(
+            "target.end",
+            lambda: answer_of(target, invocation) if given is None else answer_to(target, given),
+            Failed("no answer"),
+            [timer],
+        )
+        if isinstance(answer, Pending) and timer.job.delivery is Delivery.EXACTLY_ONCE and given is None:
             self.promises.held(run)
             return answer
         run.ended_at, run.is_success = self.process.surroundings.clock.instant, isinstance(answer, Succeeded | Pending)
@@ -53,16 +60,8 @@ class Targets:
         return min(mine, key=lambda timer: (not self.promises.schedules.counts(timer), timer.due_at))
 
 
-_FAILS = {"flaky": 1, "stubborn": 2}
-"""How many first attempts fail."""
-
-
-def _kind_of(target: str) -> str:
-    return next((kind for kind in _FAILS if kind in target), "")
-
-
 def answer_of(target: str, invocation: Invocation) -> Outcome:
     """What a target answers, whether its caller lives to receive it or not."""
-    if "broken" in target or invocation.attempt <= _FAILS.get(_kind_of(target), 0):
+    if fails(target, invocation.attempt):
         return Failed("the target said no")
     return Pending() if "lasting" in target else Succeeded("{}")

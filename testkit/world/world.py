@@ -203,4 +203,4 @@ class World(Clients, Controls, Sums, Processes):
         since = max(map(self.wheel.ends_at, buckets), default=self.clock.instant)
         is_audited = not self.audits or self.clock.instant > since + SETTLING + TICK
         is_quiet = is_audited and not self.promises.operations.open()
-        return is_quiet and not carriers(self.ready, self.timers, self.shards, self.flows)
+        return is_quiet and not carriers(self.ready, self.timers, self.shards, self.flows, self.collections)

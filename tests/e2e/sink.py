@@ -8,7 +8,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -54,11 +54,14 @@ class Target:
     """The address of one job, so that what arrives is that job's; its first `fails` answers are 503.
 
     A target that `holds` does not answer its first call before it is `released`. is_hastened: somebody lets its job run
-    before its time. takes: how many seconds each answer takes.
+    before its time. takes: how many seconds each answer takes. says: the body of an answer, by that of its request.
     """
 
-    def __init__(self, url: str, *, fails: float, holds: bool, is_hastened: bool, takes: float) -> None:
+    def __init__(
+        self, url: str, *, fails: float, holds: bool, is_hastened: bool, takes: float, says: Callable[[bytes], bytes]
+    ) -> None:
         self.url = url
+        self.says = says
         self.takes = takes
         self.is_hastened = is_hastened
         self.released = threading.Event()
@@ -104,12 +107,21 @@ class Sink(LoopbackServer):
                     target.released.wait(_LONGEST_HOLD_SECONDS)
                     time.sleep(target.takes)
                 with contextlib.suppress(ConnectionError):  # who called may have been killed
-                    self.answer(status)
+                    self.answer(status, target.says(body) if target else b"")
 
         super().__init__(Request, poll_seconds=0.05)
 
-    def target(self, *, fails: float = 0, holds: bool = False, is_hastened: bool = False, takes: float = 0) -> Target:
+    def target(
+        self,
+        *,
+        fails: float = 0,
+        holds: bool = False,
+        is_hastened: bool = False,
+        takes: float = 0,
+        says: Callable[[bytes], bytes] = lambda _: b"",
+    ) -> Target:
         path = f"/{next(self._numbers)}"
         url = f"{self.url}{path}"
-        target = self.targets[path] = Target(url, fails=fails, holds=holds, is_hastened=is_hastened, takes=takes)
+        target = Target(url, fails=fails, holds=holds, is_hastened=is_hastened, takes=takes, says=says)
+        self.targets[path] = target
         return target

@@ -17,8 +17,9 @@ NOT_FROM_OUTSIDE = {
     Invariant.ORDER_KEPT,
     Invariant.CALLBACKS_KEPT,
     Invariant.DEADLINES_KEPT,
+    Invariant.COLLECTIONS_KEPT,
 }
-"""From outside no job names a flow, a callback or a deadline."""
+"""From outside no job names a flow, a callback, a deadline or a collection."""
 
 
 @pytest.mark.timeout(600)

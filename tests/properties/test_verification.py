@@ -15,21 +15,26 @@ from typer.testing import CliRunner
 
 from functions.domain.far_ring.timer_key import timer_key
 from functions.domain.instants import MINUTE, SECOND
+from functions.domain.jobs.collect import Collect
+from functions.domain.jobs.collection import upto
 from functions.domain.jobs.job import Delivery, Priority, Timer
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.lifecycle import State
 from functions.ports.ledger import Applied
+from functions.services.far_ring import collecting
 from functions.services.far_ring.flow_order import FlowOrders, row_of
 from functions.services.jobs.callback_caller import CallbackCaller
 from functions.services.targets import breakers
 from functions.sweeper import sweep
+from functions.worker import releases
 from functions.worker.claimer import Claimer
 from functions.worker.invocation import Invoker
 from functions.worker.preconditions import Permission, Preconditions
+from functions.worker.releases import Releases
 from testkit import fakes
 from testkit.builders import a_breaker
 from testkit.fakes import ledger as fake_ledger
-from testkit.world.process import HELD, Conditions
+from testkit.world.process import HELD, SMOOTHLY, Conditions
 from tests.properties import control_mutations, histories, mutations, schedule_histories, schedule_mutations
 from tests.properties.histories import AHEAD, LEASE_IS_OVER, hold_a_worker, scan_all, submit
 from tests.properties.machine import LARGE
@@ -44,6 +49,8 @@ from verification.faults import IN_MEMORY
 from verification.stage import Stage
 
 DESTINATION = "https://example.com"
+
+SOON_TOGETHER = Collect(key="export", window=20 * SECOND, most=3)
 
 
 def a_message_comes_twice(stage: Stage) -> None:
@@ -179,6 +186,82 @@ def a_retry_is_due_when_its_run_is_over(stage: Stage) -> None:
 
 def forgets_deadlines(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
     monkeypatch.setattr(Timer, "ends_by", None)
+    return {}
+
+
+def _collected(stage: Stage, count: int, *, calls: str = "fine", **asked: Any) -> None:
+    for _ in range(count):
+        submit(stage, collect=SOON_TOGETHER, calls=calls, **asked)
+
+
+def a_worker_dies_when_it_has_ended_one_of_two(stage: Stage) -> None:
+    """Another gives the other one, with the same key."""
+    _collected(stage, 2)
+    stage.clock.tick(21 * SECOND)
+    worker = hold_a_worker(stage)
+    worker.go_to("ledger.extend")
+    for _ in ("the lease", "the first end"):
+        worker.go_on()
+    worker.kill()
+
+
+def more_wait_than_a_release_takes(stage: Stage) -> None:
+    """They are of the next one."""
+    _collected(stage, SOON_TOGETHER.most + 2)
+
+
+def a_job_comes_while_others_are_given(stage: Stage) -> None:
+    """Its own window closes while their target is at it."""
+    _collected(stage, 2)
+    stage.clock.tick(21 * SECOND)
+    worker = hold_a_worker(stage)
+    worker.go_to("target.end")
+    _collected(stage, 1, conditions=SMOOTHLY)
+    for _ in range(3):
+        stage.clock.tick(3 * SECOND)
+        stage.work()
+    worker.finish()
+
+
+def a_target_names_one_that_failed(stage: Stage) -> None:
+    """At its first attempt; it comes again in a later release."""
+    _collected(stage, 1, calls="flaky")
+
+
+def gives_who_has_ended(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(releases, "may_claim", lambda *_, **__: True)
+    return {}
+
+
+class _TakesOutWhatIsDue(Releases):
+    def _finish(self, collection: Any, number: int, chosen: Any) -> None:
+        due = self.collections.waiting(collection, upto=upto(self.clock.now()), limit=1_000)
+        super()._finish(collection, number, due)
+
+
+def takes_out_whatever_is_due(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {Releases: _TakesOutWhatIsDue}
+
+
+class _LetsTheNextOneBegin(Releases):
+    def _choose(self, collection: Any, number: int) -> Any:
+        chosen = super()._choose(collection, number)
+        self.collections.advance(collection, number=number)
+        return chosen
+
+
+def begins_the_next_release_during_a_call(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    return {Releases: _LetsTheNextOneBegin}
+
+
+def takes_every_answer_for_a_success_of_all(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(releases, "failures_in", lambda *_: {})
+    return {}
+
+
+def closes_a_window_later(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    closing = collecting.closing_of
+    monkeypatch.setattr(collecting, "closing_of", lambda *given: closing(*given) + 5 * MINUTE)
     return {}
 
 
@@ -367,6 +450,11 @@ EPISODES = [
     (a_job_of_an_order_waits_for_its_next_attempt, leaves_its_order_when_it_fails, Invariant.ORDER_KEPT),
     (a_worker_dies_when_it_has_settled, finds_no_callback_that_is_left, Invariant.CALLBACKS_KEPT),
     (a_retry_is_due_when_its_run_is_over, forgets_deadlines, Invariant.DEADLINES_KEPT),
+    (a_worker_dies_when_it_has_ended_one_of_two, gives_who_has_ended, Invariant.COLLECTIONS_KEPT),
+    (more_wait_than_a_release_takes, takes_out_whatever_is_due, Invariant.NOTHING_LOST),
+    (more_wait_than_a_release_takes, closes_a_window_later, Invariant.COLLECTIONS_KEPT),
+    (a_job_comes_while_others_are_given, begins_the_next_release_during_a_call, Invariant.COLLECTIONS_KEPT),
+    (a_target_names_one_that_failed, takes_every_answer_for_a_success_of_all, Invariant.COLLECTIONS_KEPT),
     (
         schedule_histories.a_pause_leaves_messages_behind,
         schedule_mutations.admits_whatever_comes,
@@ -374,6 +462,9 @@ EPISODES = [
     ),
 ]
 """An episode, the mutant that must not pass it, and what must be named then."""
+
+WITH_COLLECTIONS = (1, 10, 11)
+"""Seeds of episodes in which jobs are collected."""
 
 AUDITED = {a_queue_is_purged}
 """Elsewhere the audit would make up for what is lost."""
@@ -427,6 +518,24 @@ def test_episodes_that_are_drawn_find_a_scheduler_that(mutation, invariant, monk
     lambdas = mutation(monkeypatch)
 
     outcomes = (run_episode(seed, lambdas=lambdas) for seed in range(40))
+
+    assert any(invariant in _named(outcome) for outcome in outcomes)
+
+
+@pytest.mark.parametrize(
+    ("mutation", "invariant"),
+    [
+        (gives_who_has_ended, Invariant.COLLECTIONS_KEPT),
+        (takes_every_answer_for_a_success_of_all, Invariant.COLLECTIONS_KEPT),
+        (begins_the_next_release_during_a_call, Invariant.COLLECTIONS_KEPT),
+        (takes_out_whatever_is_due, Invariant.NOTHING_LOST),
+    ],
+    ids=lambda given: given.__name__ if callable(given) else "",
+)
+def test_episodes_with_collections_find_a_scheduler_that(mutation, invariant, monkeypatch) -> None:
+    lambdas = mutation(monkeypatch)
+
+    outcomes = (run_episode(seed, lambdas=lambdas) for seed in WITH_COLLECTIONS)
 
     assert any(invariant in _named(outcome) for outcome in outcomes)
 

@@ -189,7 +189,7 @@ def test_a_call_before_its_instant_is_early() -> None:
     calls = Calls()
     asked = an_invocation(idempotency_key="acme#j", attempt=1, scheduled_at=instant_of(12.0), deadline=instant_of(60.0))
     for at in (11.9, 12.0):
-        calls.note(asked, host="host", priority=Priority.LOW, at=at, outcome=Succeeded())
+        calls.note(asked, None, host="host", priority=Priority.LOW, at=at, outcome=Succeeded())
 
     assert calls.early == 1
     assert list(calls.table().lag) == [pytest.approx(0.0), 0.0]

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from functions.domain.errors import InvalidJob
 from functions.domain.far_ring.timer_record import decode_timer, encode_timer
 from functions.domain.instants import DAY, HOUR, MINUTE, SECOND
+from functions.domain.jobs.claims import LEASE_MARGIN
 from functions.domain.jobs.collect import Collect, read_collect, write_collect
 from functions.domain.jobs.collection import (
     collection_of,
@@ -374,6 +376,36 @@ def test_who_cancels_a_job_that_is_being_given_is_not_told_that_it_will_not_run(
     assert state_of(world, timer) is State.CANCELLED
 
 
+def test_who_cancels_a_job_and_looks_when_its_release_is_over_is_not_told_that_it_will_not_run(world: World):
+    timer = collected(Collect(key="k", window=SECOND), due_at=NOON)
+    put(world, timer)
+    job_id, released = job_id_of(timer.job), iter([NOON + MINUTE])
+
+    def answer(*_: object) -> Outcome:
+        world.ledger.cancel(job_id, owner="me", now=world.clock.now())
+        return Succeeded()
+
+    def stand_still(name: str) -> None:
+        # Its tombstone is there, written during the call; the release ends before it goes on.
+        if name == "ledger.cancel":
+            pass_time(world, until=next(released))
+
+    world.targets.answer = answer
+    ledger = Watched(world.ledger, "ledger", before=stand_still, after=lambda _: None)
+
+    assert not replace(world.canceller(), ledger=ledger, token=lambda: "me").cancel(job_id)
+    assert (len(world.calls), state_of(world, timer)) == (1, State.CANCELLED)
+
+
+def test_a_job_that_waits_for_its_next_attempt_is_cancelled_for_good(world: World):
+    timer = collected(Collect(key="k", window=SECOND), due_at=NOON, retry=LATER)
+    put(world, timer)
+    answering(world, failed=[timer.job.key])
+    pass_time(world, until=NOON + MINUTE)
+
+    assert world.canceller().cancel(job_id_of(timer.job))
+
+
 def test_what_of_a_paused_tenant_waits_goes_out_after_the_pause(world: World):
     timers = [collected() for _ in range(3)]
     put(world, *timers)
@@ -492,6 +524,45 @@ def test_a_release_whose_workers_die_is_a_failed_attempt_of_each_of_its_jobs(wor
 
     assert [job["attempt"] for jobs in sent(world) for job in jobs] == [1, 1, 1, 1, 2]
     assert state_of(world, timer) is State.SUCCEEDED
+
+
+def test_ends_that_the_ledger_refuses_for_seconds_are_written_without_another_call(world: World):
+    timers = [collected(Collect(key="k", window=SECOND)) for _ in range(4)]
+    put(world, *timers)
+    refused_until = NOON + 6 * SECOND
+
+    def refuse(name: str) -> None:
+        if name == "ledger.end_collected" and world.clock.now() < refused_until:
+            raise CrashError
+
+    watched: Any = Watched(world.ledger, "ledger", before=refuse, after=lambda _: None)
+    world.ledger = watched
+    pass_time(world, until=NOON + MINUTE)
+
+    assert len(world.calls) == 1
+    assert {state_of(world, timer) for timer in timers} == {State.SUCCEEDED}
+
+
+def test_a_release_is_given_up_while_its_lease_still_holds_where_the_ledger_refuses_for_minutes(world: World):
+    timers = [collected(Collect(key="k", window=SECOND)) for _ in range(4)]
+    put(world, *timers)
+    refused: list[datetime] = []
+
+    def refuse(name: str) -> None:
+        if name == "ledger.end_collected" and world.clock.now() < NOON + 2 * MINUTE:
+            refused.append(world.clock.now())
+            raise CrashError
+
+    watched: Any = Watched(world.ledger, "ledger", before=refuse, after=lambda _: None)
+    world.ledger = watched
+    run_with_faults(world, NOON + 20 * MINUTE)
+
+    first, second = world.calls[:2]
+    assert first.fence < second.fence
+    assert {state_of(world, timer) for timer in timers} == {State.SUCCEEDED}
+    # Within the lease of the first worker's call: its batch may have no more time.
+    last = max(at for at in refused if at < NOON + MINUTE)
+    assert refused[0] + 3 * SECOND < last < first.deadline + LEASE_MARGIN
 
 
 def test_a_release_is_made_again_with_the_same_jobs_and_the_same_key(world: World):

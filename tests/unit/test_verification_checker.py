@@ -10,13 +10,27 @@ from typing import Any
 import pytest
 
 from functions.domain.instants import MINUTE, SECOND
+from functions.domain.jobs.collect import Collect
 from functions.domain.jobs.job import Delivery
 from functions.domain.jobs.occurrence import identity_of
 from functions.domain.lifecycle import State
 from functions.domain.targets.flows import FlowLimits, NamedFlow, parse_rate
 from testkit.builders import NOON
 from verification.checker import Invariant, judge
-from verification.history import Answer, Call, Cancel, DeadLetterSeen, Fires, History, Job, Replay, Row, Telling
+from verification.history import (
+    Answer,
+    Call,
+    Cancel,
+    DeadLetterSeen,
+    Fires,
+    History,
+    Job,
+    Member,
+    Release,
+    Replay,
+    Row,
+    Telling,
+)
 from verification.tellings import telling_of
 
 KEY = "acme#invoice"
@@ -69,6 +83,7 @@ def a_history(asked: Job | Fires, calls: Sequence[Call] = (), row: Row | None = 
     )
 
 
+COLLECTED = a_job(collect=Collect(key="export", window=MINUTE), target="https://example.com/")
 STUMBLE = a_call(1, Answer.FAILED)
 LETTER = DeadLetterSeen(KEY, "http_503")
 CANCELLED = Cancel(KEY, NOON + SECOND / 2, is_final=True)
@@ -193,6 +208,21 @@ GOOD = {
     "keeps no row and tells of its success": a_history(
         replace(TELLS, delivery=AT_LEAST), [a_call()], tellings=[told("on_success"), told("on_end")]
     ),
+    "is given by a release": a_history(
+        COLLECTED,
+        row=a_row(fence=0),
+        releases=[
+            Release(
+                key="acme#release",
+                tenant="acme",
+                target=COLLECTED.target,
+                fence=1,
+                called_at=NOON + SECOND,
+                until=NOON + 1.5 * SECOND,
+                members=[Member(KEY, 1, NOON, "1", Answer.EFFECT)],
+            )
+        ],
+    ),
     "succeeds": a_history(a_job(), [a_call()], a_row()),
     "succeeds at the second attempt": a_history(a_job(), [STUMBLE, a_call(2)], a_row(number=2)),
     "is rescued after its effect": a_history(
@@ -261,6 +291,7 @@ GOOD = {
 }
 
 BAD = {
+    "was to be given by a release and never was": (Invariant.COLLECTIONS_KEPT, a_history(COLLECTED, row=a_row())),
     "has its turn while that of another goes on": (
         Invariant.ORDER_KEPT,
         in_order(a_turn("a", 1, 5, until=6), a_turn("b", 3, due=1, until=4)),

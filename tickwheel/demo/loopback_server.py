@@ -57,11 +57,12 @@ class KeptAliveRequest(BaseHTTPRequestHandler):
             raise ConnectionAbortedError(f"{len(body)} of {length} bytes came")
         return body
 
-    def answer(self, status: int) -> None:
-        """Answers without a body."""
+    def answer(self, status: int, body: bytes = b"") -> None:
+        """Answers, with nothing that says what the body is."""
         self.send_response(status)
-        self.send_header("Content-Length", "0")
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
+        self.wfile.write(body)
 
     def log_request(self, code: Any = "-", size: Any = "-") -> None:
         """Says nothing: a line for each request would bury the progress."""

@@ -66,9 +66,9 @@ class OpenRelease:
     number: int
     places: tuple[str, ...]
 
-    def has(self, identity: str) -> bool:
-        """Whether a job is in it."""
-        return any(identity in members_of(place) for place in self.places)
+    def place_of(self, identity: str) -> str | None:
+        """That of the row which has a job; None where it is not in it."""
+        return next((place for place in self.places if identity in members_of(place)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from datetime import datetime
 from functions.domain.audit import Action, ActionName
 from functions.domain.errors import JobNotFound, TooLate
 from functions.domain.jobs.claims import ABSENT_IS_OVER, REQUEST_LIMIT, LedgerRow
-from functions.domain.jobs.collection import collection_in, parse_collection
+from functions.domain.jobs.collection import collection_in, due_at_of, parse_collection
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import JobId
 from functions.domain.jobs.occurrence import fire_of
@@ -92,9 +92,12 @@ class Canceller:
         if collection is None or answer.is_repeated:
             return False
         opened = self.collections.opened(collection)
-        # One that has ended has written how this job did, or has let it wait on.
-        is_open = opened is not None and self.collections.state(collection).number <= opened.number
-        return opened is not None and is_open and opened.has(job_id.identity)
+        place = opened.place_of(job_id.identity) if opened is not None else None
+        if opened is None or place is None:
+            return False
+        # One that has ended has let it wait for another attempt, which is due later; or it was given, and met the tombstone when it wrote how that did.
+        waits_on = answer.retry_at is not None and answer.retry_at > due_at_of(place)
+        return not waits_on or self.collections.state(collection).number <= opened.number
 
     def _was_hastened(self, job_id: JobId, answer: Cancelled, deleted: StoredTimer | None, *, now: datetime) -> bool:
         """Whether somebody had let it run at once: nobody else takes the far row of a job away so long before its time."""
