@@ -138,7 +138,7 @@ def test_the_rows_of_a_release_are_chosen_once(collections: CollectionStore):
     assert collections.open(EXPORT, first, now=NOON) == first
     assert collections.open(EXPORT, other, now=NOON) == first
     assert collections.opened(EXPORT) == first
-    assert [first.has(identity) for identity in "abcd"] == [True, True, True, False]
+    assert [first.place_of(identity) for identity in "abcd"] == ["1#a", "1#b,c", "1#b,c", None]
 
 
 def test_a_later_release_takes_the_place_of_an_earlier_and_never_the_other_way(collections: CollectionStore):
