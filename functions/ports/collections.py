@@ -33,8 +33,8 @@ class CollectionStore(Protocol):
         """The first places that are taken, as of some moment before."""
         ...
 
-    def waiting(self, collection: CollectionId, *, upto: str, limit: int) -> list[CollectedRow]:
-        """The first rows up to a place, in the order of their places, as of all writes before."""
+    def waiting(self, collection: CollectionId, *, after: str = "", upto: str, limit: int) -> list[CollectedRow]:
+        """The first rows behind a place and up to another, in the order of their places, as of all writes before."""
         ...
 
     def open(self, collection: CollectionId, release: OpenRelease, *, now: datetime) -> OpenRelease:
