@@ -29,8 +29,8 @@ class CollectionStore(Protocol):
         """Note that this release is sent ahead of its time, if it is the next one; False for one that was already."""
         ...
 
-    def places(self, collection: CollectionId, *, limit: int) -> list[str]:
-        """The first places that are taken, as of some moment before."""
+    def places(self, collection: CollectionId, *, after: str = "", limit: int) -> list[str]:
+        """The first places that are taken behind one, as of some moment before."""
         ...
 
     def waiting(self, collection: CollectionId, *, after: str = "", upto: str, limit: int) -> list[CollectedRow]:

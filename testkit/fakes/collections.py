@@ -58,9 +58,9 @@ class InMemoryCollectionStore:
         self.states[collection] = replace(state, full=number)
         return True
 
-    def places(self, collection: CollectionId, *, limit: int) -> list[str]:
+    def places(self, collection: CollectionId, *, after: str = "", limit: int) -> list[str]:
         self.reads += 1
-        return sorted(self.kept[collection])[:limit]
+        return sorted(place for place in self.kept[collection] if place > after)[:limit]
 
     def waiting(self, collection: CollectionId, *, after: str = "", upto: str, limit: int) -> list[CollectedRow]:
         self.reads += 1

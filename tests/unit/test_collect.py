@@ -134,7 +134,8 @@ def test_a_collection_is_released_as_soon_as_its_count_is_reached(world: World):
 def test_no_release_has_more_jobs_than_its_count_and_the_others_follow(world: World):
     collect = Collect(key="export", window=HOUR, most=10)
     timers = [collected(collect) for _ in range(25)]
-    put(world, *timers)
+    for timer in timers:
+        put(world, timer)  # in a row of its own: rows are given whole, in the order of their identities
 
     pass_time(world, until=NOON + 5 * MINUTE)
     assert [len(jobs) for jobs in sent(world)] == [10, 10]

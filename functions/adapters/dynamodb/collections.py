@@ -97,9 +97,9 @@ class DynamoDBCollectionStore:
             number=number,
         ).is_done
 
-    def places(self, collection: CollectionId, *, limit: int) -> list[str]:
+    def places(self, collection: CollectionId, *, after: str = "", limit: int) -> list[str]:
         """One Query: half a read unit for each 4 KB of the rows, and at most a megabyte of them."""
-        found = self.table.query(_WAITING, limit=limit, only="i", **_between(collection, "~"))
+        found = self.table.query(_WAITING, limit=limit, only="i", **_between(collection, "~", after=after))
         return [_place(item) for item in found.items]
 
     def waiting(self, collection: CollectionId, *, after: str = "", upto: str, limit: int) -> list[CollectedRow]:
