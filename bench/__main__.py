@@ -1,7 +1,7 @@
-"""`python -m bench [units] [runs] [schedules] [nasty] [calls] [promotion] [logs] [emitted] [cold_start] [files] [lag] [recovery]`: measure, print, hold to the budgets; without a name, all.
+"""`python -m bench [units] [runs] [lookups] [schedules] [nasty] [calls] [promotion] [logs] [emitted] [cold_start] [files] [file_rate] [lag] [recovery]`: measure, print, hold to the budgets; without a name, all.
 
 Exits with 1 when a figure breaks its budget, and names it. The figures are in .build/bench; with --keep also in bench/results,
-which the pages quote.
+which the pages quote. `units --only order` measures what has that in its name.
 """
 
 import argparse
@@ -17,6 +17,7 @@ from bench import (
     files,
     lag,
     logs,
+    lookups,
     nasty,
     promotion,
     recovery,
@@ -29,6 +30,7 @@ from bench import (
 PARTS: Mapping[str, Callable[[Console], list[str]]] = {
     "units": units.run,
     "runs": runs.run,
+    "lookups": lookups.run,
     "schedules": schedules.run,
     "nasty": nasty.run,
     "calls": calls.run,
@@ -37,6 +39,7 @@ PARTS: Mapping[str, Callable[[Console], list[str]]] = {
     "emitted": emitted.run,
     "cold_start": cold_start.run,
     "files": files.run,
+    "file_rate": files.run_local,
     "lag": lag.run,
     "recovery": recovery.run,
 }
@@ -47,16 +50,19 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure Tickwheel.")
     parser.add_argument("part", nargs="*", help=f"{', '.join(PARTS)}; all when none is named")
     parser.add_argument("--keep", action="store_true", help="write the figures to bench/results, which the pages quote")
+    parser.add_argument("--only", default="", help="of units: those with this in their names; nothing is written")
     asked = parser.parse_args(arguments)
     parts: Sequence[str] = asked.part or list(PARTS)
     if unknown := set(parts) - set(PARTS):
         parser.error(f"there is no part {', '.join(sorted(unknown))}: choose from {', '.join(PARTS)}")
+    if asked.only and parts != ["units"]:
+        parser.error("--only is for units alone")
     console = Console()
     broken: list[str] = []
     results.forget()
     for part in parts:
         console.rule(part)
-        broken += PARTS[part](console)
+        broken += units.run_only(console, asked.only) if asked.only else PARTS[part](console)
     if asked.keep:
         console.print(f"kept in bench/results: {', '.join(results.keep())}", highlight=False, soft_wrap=True)
     for sentence in broken:

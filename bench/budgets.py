@@ -22,10 +22,16 @@ class Units:
     def __add__(self, other: "Units") -> "Units":
         return Units(self.writes + other.writes, self.reads + other.reads, self.sqs_requests + other.sqs_requests)
 
+    def __truediv__(self, count: int) -> "Units":
+        return Units(self.writes / count, self.reads / count, self.sqs_requests / count)
 
-def a_flow(key: str, rate: str = "", *, burst: int = 0, concurrency: int | None = None) -> NamedFlow:
+
+def a_flow(
+    key: str, rate: str = "", *, burst: int = 0, concurrency: int | None = None, is_ordered: bool = False
+) -> NamedFlow:
     """A flow with these limits."""
-    limits = FlowLimits(rate=parse_rate(rate) if rate else None, burst=burst, concurrency=concurrency)
+    rated = parse_rate(rate) if rate else None
+    limits = FlowLimits(rate=rated, burst=burst, concurrency=concurrency, is_ordered=is_ordered)
     return NamedFlow(key=key, limits=limits)
 
 
@@ -70,6 +76,8 @@ OF_A_FILE = UNITS[Path(Ring.NEAR, Delivery.EXACTLY_ONCE, keyed=True)]
 """A job of a file, near: what any job with a key may use."""
 
 WAITS = "a rate that it waits for"
+IN_TURN = "an order, in its turn"
+OUT_OF_TURN = "an order, behind others"
 FLOWS: Mapping[str, tuple[NamedFlow, Units]] = {
     # Its token.
     "a rate with tokens left": (a_flow("free", "1000/s", burst=10_000), Units(3.1, 0.1, 0.3)),
@@ -77,15 +85,21 @@ FLOWS: Mapping[str, tuple[NamedFlow, Units]] = {
     "a bound with permits left": (a_flow("bound", concurrency=1_000), Units(4.1, 1.1, 0.3)),
     # The token that there is not, the notes of its parking and of its entry, its row, in and out; then its token. And its share of turns.
     WAITS: (a_flow("used-up", "1000/s", burst=10_000), Units(8.2, 0.6, 0.7)),
+    # Its place, that it is the one that runs, both taken away; who is first, how it ended, and whether somebody waits. Each is submitted,
+    # received and deleted alone, when the one before it has ended.
+    IN_TURN: (a_flow("turns", is_ordered=True), Units(6, 2.6, 3)),
+    # As above; the looks of its first start and of whoever lets it out; the notes of its parking and of its entry, its row, in and out, and
+    # that it is let out. All are submitted at once, and leave the room one by one.
+    OUT_OF_TURN: (a_flow("order", is_ordered=True), Units(12, 11, 4)),
 }
 """A job that names a flow: near, exactly_once."""
 
 COLLECTED: Mapping[str, tuple[tuple[int, bool], Units]] = {
     # Its part of a row, in and out, and its end; its row of the ledger. And its share of a release.
-    "collected, 500 a request": ((500, False), Units(2.4, 1.6, 0.1)),
-    "collected, 500 a request, small": ((500, True), Units(1.5, 1.6, 0.1)),
+    "collected, 500 a request": ((500, False), Units(2.4, 1.5, 0.1)),
+    "collected, 500 a request, small": ((500, True), Units(1.5, 1.3, 0.1)),
     # A row of its own, the state of its collection, and each eighth of a hundred looks how many wait.
-    "collected, alone": ((1, False), Units(3.2, 3, 0.1)),
+    "collected, alone": ((1, False), Units(3.2, 2.6, 0.1)),
 }
 """A job that is given to its target with 99 others: near, exactly_once; how many are submitted at once, and whether their payloads are short
 JSON objects that are alike, in place of texts that nothing can make smaller."""

@@ -1,6 +1,8 @@
-"""What a job of a file uses, by DynamoDB Local's own count."""
+"""What a job of a file uses, by DynamoDB Local's own count, and how many a second are taken in on the local stack."""
 
 import json
+import os
+import time
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from functools import partial
@@ -24,10 +26,16 @@ from functions.domain.targets.targets import DEFAULT_TARGETS, AllowedTargets
 from functions.ports.ready_queue import Receipt
 from functions.worker.execute import Worker
 from functions.worker.message import Message
+from testkit.deployment import Deployment
 from testkit.dynamodb_local import DynamoDBLocal
 from testkit.fakes import FakeClock
 from testkit.fakes.submission_files import InMemorySubmissionFiles
+from testkit.polling import eventually
 from testkit.world.tables import create_table
+from tickwheel.local import local_stack
+
+LINES = 10_000
+"""Of the file that the local stack takes in."""
 
 COUNTED = 1_000
 """Lines of the file whose units are counted."""
@@ -38,6 +46,7 @@ _TENANT = "filer"
 _NAME = "bench/jobs.jsonl"
 _OF_JOBS = tuple(table.name for table in ALL_TABLES if table is not SHARDS)
 _TIME_LIMIT = timedelta(minutes=1)
+_PATIENCE = 1_800.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +80,29 @@ def run(console: Console) -> list[str]:
         },
     )
     return list(over_budget("a job of a file", used.units, OF_A_FILE))
+
+
+def run_local(console: Console) -> list[str]:
+    """Take a file in on a local stack, print, write file_rate.json. A slow one is told, and breaks nothing."""
+    load = os.getloadavg()[0]
+    seconds = take_in(lines=LINES)
+    rows = {
+        "jobs a second": f"{LINES / seconds:,.0f}",
+        "seconds": f"{seconds:,.1f}",
+        "load average before": f"{load:.1f}",
+    }
+    print_table(console, f"A file of {LINES:,} lines on the local stack", of="figure", figure="value", rows=rows)
+    write_result(
+        "file_rate.json",
+        {
+            "lines": LINES,
+            "payload_bytes": PAYLOAD_BYTES,
+            "seconds": round(seconds, 1),
+            "jobs_a_second": round(LINES / seconds),
+            "load_before": round(load, 1),
+        },
+    )
+    return []
 
 
 def measure(endpoint_url: str, *, lines: int) -> OfAFile:
@@ -125,6 +157,37 @@ def measure(endpoint_url: str, *, lines: int) -> OfAFile:
     return OfAFile(
         units=Units(used.writes / lines, used.reads / lines, used.sqs_requests / lines), s3=files.requests / lines
     )
+
+
+def take_in(*, lines: int) -> float:
+    """Seconds from the putting of a file of so many lines to its end, on a local stack of its own. Its jobs are due in a day."""
+    with local_stack() as stack:
+        deployment = Deployment(stack)
+        s3, bucket = deployment.client("s3"), deployment.files
+
+        def state(name: str) -> str:
+            key = f"results/{_TENANT}/{name}.progress.json"
+            if not s3.list_objects_v2(Bucket=bucket, Prefix=key).get("Contents"):
+                return "waits"
+            return json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())["state"]
+
+        def take(name: str, count: int) -> float:
+            body = file_of(count, target="handler:echo", delay=86_400)
+            began = time.monotonic()
+            s3.put_object(Bucket=bucket, Key=f"submissions/{_TENANT}/{name}", Body=body)
+            ended = eventually(
+                partial(state, name),
+                lambda found: found not in ("waits", "running"),
+                within=_PATIENCE,
+                what=f"{name} is read",
+            )
+            assert ended == "done", ended
+            return time.monotonic() - began
+
+        take("warm-up.jsonl", 1)
+        seconds = take(_NAME, lines)
+        deployment.close()
+        return seconds
 
 
 def file_of(lines: int, *, target: str, delay: int) -> bytes:

@@ -43,25 +43,11 @@ def show(console: Console, measured: Measured, prices: Mapping[str, float]) -> N
     table.add_column("used / budget", no_wrap=True)
     for heading in ("write units", "read units", "SQS requests", "USD/M"):
         table.add_column(heading, justify="right")
-    for path, used in measured.paths.items():
-        budget = budgets.UNITS[path]
+    beside = apart(measured)
+    for name, (used, budget) in {**of_jobs(measured), **beside}.items():
         cells = [_beside(getattr(used, field.name), getattr(budget, field.name)) for field in fields(Units)]
-        table.add_row(path.name, *cells, f"{price_of_a_million(used, prices):.2f}")
-    for overlap, used in measured.occurrences.items():
-        budget = budgets.OCCURRENCES[overlap]
-        cells = [_beside(getattr(used, field.name), getattr(budget, field.name)) for field in fields(Units)]
-        table.add_row(f"an occurrence, {overlap}", *cells, f"{price_of_a_million(used, prices):.2f}")
-    for name, used in measured.flows.items():
-        budget = budgets.FLOWS[name][1]
-        cells = [_beside(getattr(used, field.name), getattr(budget, field.name)) for field in fields(Units)]
-        table.add_row(name, *cells, f"{price_of_a_million(used, prices):.2f}")
-    for name, used in measured.collected.items():
-        budget = budgets.COLLECTED[name][1]
-        cells = [_beside(getattr(used, field.name), getattr(budget, field.name)) for field in fields(Units)]
-        table.add_row(name, *cells, f"{price_of_a_million(used, prices):.2f}")
-    for name, (used, budget) in apart(measured).items():
-        cells = [_beside(getattr(used, field.name), getattr(budget, field.name)) for field in fields(Units)]
-        table.add_row(name, *cells, f"{price_of_a_million(used, prices):.2f}", style="dim")
+        style = "dim" if name in beside else ""
+        table.add_row(name, *cells, f"{price_of_a_million(used, prices):.2f}", style=style)
     console.print(table)
     ingress = prices["http_api_request"] + prices["lambda_request"]
     notes = [*_NOTES, f"Ingress on top: {ingress:.2f} USD a million HTTP requests, of one to {REQUEST} jobs each."]
@@ -78,6 +64,16 @@ _NOTES = (
     "A tick's lease and checkpoint are its own, however many jobs it promotes: a shard ticks 43,200 times in 30 days.",
     "A mark is paid by a tenant's first far job of a day, class and shard, for all that follow.",
 )
+
+
+def of_jobs(measured: Measured) -> Mapping[str, tuple[Units, Units]]:
+    """What a job, or a fire, pays for: used, and its budget."""
+    return {
+        **{path.name: (used, budgets.UNITS[path]) for path, used in measured.paths.items()},
+        **{f"an occurrence, {each}": (used, budgets.OCCURRENCES[each]) for each, used in measured.occurrences.items()},
+        **{name: (used, budgets.FLOWS[name][1]) for name, used in measured.flows.items()},
+        **{name: (used, budgets.COLLECTED[name][1]) for name, used in measured.collected.items()},
+    }
 
 
 def apart(measured: Measured) -> Mapping[str, tuple[Units, Units]]:

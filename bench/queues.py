@@ -44,16 +44,29 @@ class HeldQueues:
         """What to register, by event."""
         return {"before-send.sqs": self._send}
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no message waits."""
+        return not self._messages
+
     def take_requests(self) -> int:
         """Requests so far; they start from zero again."""
         with self._lock:
             requests, self._requests = self._requests, 0
             return requests
 
-    def deliver(self) -> Iterator[list[HeldMessage]]:
-        """Every message in batches of ten, the clock at the instant at which the last of them is visible."""
+    def deliver(self, *, only_soonest: bool = False) -> Iterator[list[HeldMessage]]:
+        """Every message in batches of ten, the clock at the instant at which the last of them is visible.
+
+        only_soonest: those that are visible now, else at the first instant at which one is.
+        """
         messages, self._messages = self._messages, []
-        self._clock.set(max([self._clock.now(), *(message.visible_at for message in messages)]))
+        now = self._clock.now()
+        if only_soonest and messages:
+            now = max(now, min(message.visible_at for message in messages))
+            self._messages = [message for message in messages if message.visible_at > now]
+            messages = [message for message in messages if message.visible_at <= now]
+        self._clock.set(max([now, *(message.visible_at for message in messages)]))
         for start in range(0, len(messages), BATCH):
             self._requests += 2
             yield messages[start : start + BATCH]

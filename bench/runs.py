@@ -15,9 +15,11 @@ from bench.budgets import Path, Units, over_budget
 from bench.prices import price_of_a_million, read_prices
 from bench.results import write_result
 from bench.units import PAYLOAD_BYTES, Rig
+from functions.adapters.dynamodb.schedule_updates import Update
 from functions.domain.instants import SECOND, from_seconds
 from functions.domain.jobs.callbacks import Callbacks
 from functions.domain.jobs.job import Delivery
+from functions.domain.schedules.fire_figures import LAST_BUCKET, FireFigures
 from functions.domain.schedules.rules import Every
 from functions.domain.schedules.schedule import JobTemplate, Schedule
 from functions.domain.wheel import Ring
@@ -26,12 +28,21 @@ from testkit.dynamodb_local import DynamoDBLocal
 JOBS = 200
 SCHEDULES = 20
 KEPT = 10
+ROUNDS = 6
+"""After so many, each a second after the one before, a job and those of its callbacks have ended."""
+
+_OF_A_REQUEST = 4
 _PERIOD = timedelta(hours=1)
+TENANT = "acme"
 _TARGET = "handler:note"
-_NEAR = Path(Ring.NEAR, Delivery.EXACTLY_ONCE, keyed=False)
+_EVERY_LENGTH = FireFigures(dict.fromkeys(range(LAST_BUCKET + 1), 99_999_999), 9_999_999, timedelta(days=9_999))
+"""A hundred million gaps in each bucket: a schedule that fires once a second has so many after three years."""
+
+NEAR = Path(Ring.NEAR, Delivery.EXACTLY_ONCE, keyed=False)
 _PLAIN, _TRIGGERED = "a fire of a schedule", "a run that was triggered"
 _KEEPING = f"a fire of a schedule that keeps {KEPT} runs"
 _REMEMBERING = f"a fire of a schedule that remembers {KEPT} triggered runs"
+_COUNTING = "a fire of a schedule with gaps of every length"
 
 CALLBACKS: Mapping[str, Callbacks] = {
     "no callback": Callbacks(),
@@ -39,12 +50,14 @@ CALLBACKS: Mapping[str, Callbacks] = {
     "on_success and on_end": Callbacks(on_success=_TARGET, on_end=_TARGET),
 }
 BUDGETS: Mapping[str, Units] = {
-    "no callback": budgets.UNITS[_NEAR],
+    "no callback": budgets.UNITS[NEAR],
     # Its row, claim and settlement; a message that is sent alone, received and deleted.
     "on_end": Units(5, 0, 1.5),
     "on_success and on_end": Units(8, 0, 2.7),
     _PLAIN: Units(4, 1.8, 0.3),
     _REMEMBERING: Units(4, 1.8, 0.3),
+    # Its figures are counters of the row that a fire writes anyway, within its unit.
+    _COUNTING: Units(4, 1.8, 0.3),
     # Its row, which tells its id from one that nobody was given, a look at its schedule, and its place in the history. Its message is sent,
     # received and deleted alone.
     _TRIGGERED: Units(4, 1, 3),
@@ -71,44 +84,56 @@ def run(console: Console) -> list[str]:
 
 def measure(endpoint_url: str) -> dict[str, Units]:
     """Units of one of each, against the engine at that address."""
-    rig = _RunRig()
+    rig = RunRig()
     with hearing(rig.handlers, endpoints={"dynamodb": endpoint_url}):
         rig.build()
         return {
             **{name: rig.measure_callbacks(callbacks) for name, callbacks in CALLBACKS.items()},
             _PLAIN: rig.measure_kept(0),
             _REMEMBERING: rig.measure_kept(0, asked=KEPT),
+            _COUNTING: rig.measure_kept(0, has_figures=True),
             _KEEPING: rig.measure_kept(KEPT),
             _TRIGGERED: rig.measure_triggered(),
         }
 
 
-class _RunRig(Rig):
+class RunRig(Rig):
     def measure_callbacks(self, callbacks: Callbacks) -> Units:
         """Units of one of so many near jobs that succeed, with the jobs of their callbacks."""
         self._ran.clear()
         self._know()
         self._spent()
         due_at = self.clock.now() + SECOND
-        self._submit([replace(self._submission(_NEAR, due_at), callbacks=callbacks) for _ in range(JOBS)], _NEAR)
+        self._submit([replace(self._submission(NEAR, due_at), callbacks=callbacks) for _ in range(JOBS)], NEAR)
         expected = JOBS * (1 + len(list(callbacks.named())))
-        for _ in range(_ROUNDS):
+        for _ in range(ROUNDS):
             self._execute()
             self.clock.sleep(SECOND)
         assert len(self._ran) == len(set(self._ran)) == expected, f"{len(self._ran)} runs of {expected}"
-        return _each(self._spent(), JOBS)
+        return self._spent() / JOBS
 
-    def measure_kept(self, kept: int, *, asked: int = 0) -> Units:
-        """Units of a fire when its schedule keeps as many runs as it may, from its alarm to its settlement and the next alarm."""
+    def measure_kept(self, kept: int, *, asked: int = 0, has_figures: bool = False) -> Units:
+        """Units of a fire when its schedule keeps as many runs as it may, from its alarm to its settlement and the next alarm.
+
+        asked: triggered runs before. has_figures: it has counted a hundred million gaps of each length.
+        """
+        schedule_ids, used = self.fire(kept, asked=asked, has_figures=has_figures)
+        for schedule_id in schedule_ids:
+            self._schedules.delete(TENANT, schedule_id)
+        return used / SCHEDULES
+
+    def fire(self, kept: int, *, asked: int = 0, has_figures: bool = False) -> tuple[list[str], Units]:
+        """The ids of schedules that have fired as often as their histories are long, and oftener; units of the last fires."""
         wheel, fires = self._wiring.wheel, KEPT + 2
         begins = from_seconds(wheel.next_bucket(wheel.bucket_of(self.clock.now() + 2 * wheel.guard)))
-        for number in range(SCHEDULES):
-            self._schedules.put(
-                self._schedule(f"keeps-{kept}-{asked}-{number}", kept, start=begins, max_runs=fires + 1)
-            )
+        schedule_ids = [f"keeps-{kept}-{asked}-{has_figures}-{number}" for number in range(SCHEDULES)]
+        for schedule_id in schedule_ids:
+            self._schedules.put(self._schedule(schedule_id, kept, start=begins, max_runs=fires + 1))
+            if has_figures:
+                self._count_gaps(schedule_id)
         for token in range(asked):
-            for number in range(SCHEDULES):
-                self._extra_runs.trigger("acme", f"keeps-{kept}-{asked}-{number}", token=f"k-{token:016x}")
+            for schedule_id in schedule_ids:
+                self._extra_runs.trigger(TENANT, schedule_id, token=f"k-{token:016x}")
             self._execute()
             self.clock.sleep(SECOND)
         used = Units(0, 0, 0)
@@ -123,9 +148,13 @@ class _RunRig(Rig):
             self._execute()
             used = self._spent()
             assert len(self._ran) == SCHEDULES, f"{len(self._ran)} runs of {SCHEDULES} schedules"
-        for number in range(SCHEDULES):
-            self._schedules.delete("acme", f"keeps-{kept}-{asked}-{number}")
-        return _each(used, SCHEDULES)
+        return schedule_ids, used
+
+    def _count_gaps(self, schedule_id: str) -> None:
+        update = Update()
+        update.add_figures(_EVERY_LENGTH)
+        written = self._wiring.table("SCHEDULE_STATE").update({"k": f"{TENANT}#{schedule_id}"}, **update.asked)
+        assert written.is_done, written
 
     def measure_triggered(self) -> Units:
         """Units of a run that is asked for, from what takes it in to its settlement; without the read of its schedule for the request."""
@@ -135,31 +164,23 @@ class _RunRig(Rig):
         self._spent()
         for number in range(KEPT):
             # One after another: of those that begin at once, each that comes second writes once more.
-            self._extra_runs.trigger("acme", "triggered", token=f"k-{number:016x}")
+            self._extra_runs.trigger(TENANT, "triggered", token=f"k-{number:016x}")
             self._execute()
             self.clock.sleep(SECOND)
         assert len(self._ran) == KEPT, f"{len(self._ran)} runs of {KEPT} triggers"
         used = self._spent()
         # The definition and the state of a schedule, which the request reads together: a transaction.
-        return _each(replace(used, reads=used.reads - KEPT * _OF_A_REQUEST), KEPT)
+        return replace(used, reads=used.reads - KEPT * _OF_A_REQUEST) / KEPT
 
     def _schedule(self, schedule_id: str, kept: int, **bounds: Any) -> Schedule:
         return Schedule(
-            tenant="acme",
+            tenant=TENANT,
             schedule_id=schedule_id,
             rule=Every(interval=_PERIOD),
             success_history=kept or None,
             job=JobTemplate(target=_TARGET),
             **bounds,
         )
-
-
-_ROUNDS = 6
-_OF_A_REQUEST = 4
-
-
-def _each(used: Units, count: int) -> Units:
-    return Units(used.writes / count, used.reads / count, used.sqs_requests / count)
 
 
 def _described(name: str, used: Units) -> dict[str, Any]:

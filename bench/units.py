@@ -6,9 +6,10 @@ The Submitter, the Scanner and the Worker run as they are deployed, on a clock t
 import itertools
 import random
 import string
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -18,7 +19,7 @@ from bench import budgets, stage
 from bench.boundary import hearing
 from bench.budgets import Path, Units, over_budget
 from bench.clock import SettableClock
-from bench.measured import JOBS, PAYLOAD_BYTES, REQUEST, Measured, apart, as_json, show
+from bench.measured import JOBS, PAYLOAD_BYTES, REQUEST, Measured, apart, as_json, of_jobs, show
 from bench.meter import Meter
 from bench.prices import read_prices
 from bench.queues import HeldQueues
@@ -54,6 +55,9 @@ _TIME_LIMIT = timedelta(minutes=1)
 _TICK = timedelta(minutes=1)
 _PERIOD = timedelta(hours=1)
 _MOST_TURNS = 100
+_ORDERED = 50
+"""Jobs of an order, of which each begins when the one before it has ended."""
+
 _WINDOW = timedelta(minutes=1)
 _USED_UP = timedelta(seconds=15)
 _OF_JOBS = tuple(table.name for table in ALL_TABLES if table is not SHARDS)
@@ -85,22 +89,29 @@ def run(console: Console) -> list[str]:
     return above_budget(measured)
 
 
+def run_only(console: Console, only: str) -> list[str]:
+    """Measure and print the jobs that have this in their names; nothing is written, since the rest is missing."""
+    rig = Rig()
+    with DynamoDBLocal() as engine, hearing(rig.handlers, endpoints={"dynamodb": engine.endpoint_url}):
+        rig.build()
+        every: Mapping[str, tuple[Callable[[], Units], Units]] = {
+            **{path.name: (partial(rig.measure, path, JOBS), units) for path, units in budgets.UNITS.items()},
+            **{name: (partial(_of_flow, rig, name, JOBS), units) for name, (_, units) in budgets.FLOWS.items()},
+            **{
+                name: (partial(rig.measure_collected, *how, JOBS), units)
+                for name, (how, units) in budgets.COLLECTED.items()
+            },
+        }
+        found = {name: (measured(), units) for name, (measured, units) in every.items() if only in name}
+    for name, (used, _) in found.items():
+        console.print(f"{name}: {used.writes:.3f} writes, {used.reads:.3f} reads, {used.sqs_requests:.3f} SQS requests")
+    return [sentence for name, (used, budget) in found.items() for sentence in over_budget(name, used, budget)]
+
+
 def above_budget(measured: Measured) -> list[str]:
     """A sentence for each figure above its budget."""
-    found = [
-        sentence
-        for path, used in measured.paths.items()
-        for sentence in over_budget(path.name, used, budgets.UNITS[path])
-    ]
-    for overlap, used in measured.occurrences.items():
-        found += over_budget(f"an occurrence, {overlap}", used, budgets.OCCURRENCES[overlap])
-    for name, used in measured.flows.items():
-        found += over_budget(name, used, budgets.FLOWS[name][1])
-    for name, used in measured.collected.items():
-        found += over_budget(name, used, budgets.COLLECTED[name][1])
-    for name, (used, budget) in apart(measured).items():
-        found += over_budget(name, used, budget)
-    return found
+    every = {**of_jobs(measured), **apart(measured)}
+    return [sentence for name, (used, budget) in every.items() for sentence in over_budget(name, used, budget)]
 
 
 def measure(endpoint_url: str, console: Console, *, jobs: int) -> Measured:
@@ -114,15 +125,19 @@ def measure(endpoint_url: str, console: Console, *, jobs: int) -> Measured:
         return Measured(
             paths,
             {overlap: rig.measure_fires(overlap, jobs) for overlap in budgets.OCCURRENCES},
-            {
-                name: rig.measure_flow(flow, jobs, is_used_up=name == budgets.WAITS)
-                for name, (flow, _) in budgets.FLOWS.items()
-            },
+            {name: _of_flow(rig, name, jobs) for name in budgets.FLOWS},
             {name: rig.measure_collected(*how, jobs) for name, (how, _) in budgets.COLLECTED.items()},
             tick,
             mark,
             knowledge,
         )
+
+
+def _of_flow(rig: "Rig", name: str, jobs: int) -> Units:
+    flow, _ = budgets.FLOWS[name]
+    if name == budgets.IN_TURN:
+        return sum((rig.measure_flow(flow, 1, is_used_up=False) for _ in range(_ORDERED)), Units(0, 0, 0)) / _ORDERED
+    return rig.measure_flow(flow, _ORDERED if flow.is_ordered else jobs, is_used_up=name == budgets.WAITS)
 
 
 class Rig:
@@ -140,7 +155,8 @@ class Rig:
         note = {"note": self._note}
         self._wiring = wiring = stage.wiring(self.clock, handlers=note)
         for schema in ALL_TABLES:
-            create_table(clients.dynamodb(self.clock), schema)
+            # A table that is made on a busy machine, and asked for again meanwhile, is there twice.
+            create_table(clients.dynamodb(self.clock, patience=30), schema)
         wiring.confirm()
         self._submitter = wiring.build(Submitter)
         self._scanner = wiring.build(Scanner)
@@ -198,7 +214,7 @@ class Rig:
         self._execute()
         used += self._spent()
         assert len(self._ran) == len(set(self._ran)) == jobs, f"{path.name}: {len(self._ran)} runs of {jobs} jobs"
-        return Units(used.writes / jobs, used.reads / jobs, used.sqs_requests / jobs)
+        return used / jobs
 
     def measure_fires(self, overlap: Overlap, schedules: int) -> Units:
         """Units of the second fire of so many schedules, from its alarm to its settlement and the next alarm."""
@@ -231,7 +247,7 @@ class Rig:
             assert count == len(set(self._ran)) == schedules, f"{overlap}: {count} runs of {schedules} schedules"
         for number in range(schedules):
             self._schedules.delete(_TENANT, f"{overlap}-{number}")
-        return Units(used.writes / schedules, used.reads / schedules, used.sqs_requests / schedules)
+        return used / schedules
 
     def measure_flow(self, flow: NamedFlow, jobs: int, *, is_used_up: bool) -> Units:
         """Units of one of so many jobs that name a flow and are due at once, from submission to settlement.
@@ -250,13 +266,14 @@ class Rig:
         due_at = self.clock.now() + SECOND
         self._submit([replace(self._submission(path, due_at), flows=(flow,)) for _ in range(jobs)], path)
         for _ in range(_MOST_TURNS):
-            self._execute()
-            if len(self._ran) == jobs:
+            # Of an ordered flow one runs after the other, long before the next turn of its room.
+            self._execute(only_soonest=flow.is_ordered)
+            if len(self._ran) == jobs and (self._queues.is_empty or not flow.is_ordered):
                 break
             self.clock.sleep(SECOND)
         used = self._spent()
         assert len(self._ran) == len(set(self._ran)) == jobs, f"{flow.key}: {len(self._ran)} runs of {jobs} jobs"
-        return Units(used.writes / jobs, used.reads / jobs, used.sqs_requests / jobs)
+        return used / jobs
 
     def measure_collected(self, size: int, is_small: bool, jobs: int) -> Units:
         """Units of one of so many jobs that are given a hundred at once, from submission to their ends.
@@ -282,7 +299,7 @@ class Rig:
             self.clock.sleep(_WINDOW)
         used = self._spent()
         assert len(self._ran) == len(set(self._ran)) == jobs, f"{collect.key}: {len(self._ran)} runs of {jobs} jobs"
-        return Units(used.writes / jobs, used.reads / jobs, used.sqs_requests / jobs)
+        return used / jobs
 
     def _note(self, payload: Any, invocation: Invocation) -> None:
         given = [job["key"] for job in payload] if isinstance(payload, list) else [invocation.idempotency_key]
@@ -326,10 +343,10 @@ class Rig:
         report = self._scanner.scan(self._wiring.wheel.shard_of(_TENANT, ""), time_limit=_TIME_LIMIT)
         assert not report.stopped_by, report.stopped_by
 
-    def _execute(self, *, at_once: int | None = None) -> None:
-        """at_once: messages of a batch that run side by side; None for all."""
+    def _execute(self, *, at_once: int | None = None, only_soonest: bool = False) -> None:
+        """at_once: messages of a batch that run side by side; None for all. only_soonest: what is not visible yet stays."""
         receipt = Receipt("arn:aws:sqs:us-east-1:000000000000:n", "handle")
-        for number, batch in enumerate(self._queues.deliver()):
+        for number, batch in enumerate(self._queues.deliver(only_soonest=only_soonest)):
             self._know()
             messages = [
                 Message(message_id=f"{number}-{index}", body=message.body, receipt=receipt, receive_count=1)

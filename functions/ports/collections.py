@@ -29,12 +29,12 @@ class CollectionStore(Protocol):
         """Note that this release is sent ahead of its time, if it is the next one; False for one that was already."""
         ...
 
-    def places(self, collection: CollectionId, *, limit: int) -> list[str]:
-        """The first places that are taken, as of some moment before."""
+    def places(self, collection: CollectionId, *, after: str = "", limit: int) -> list[str]:
+        """The first places that are taken behind one, as of some moment before."""
         ...
 
-    def waiting(self, collection: CollectionId, *, upto: str, limit: int) -> list[CollectedRow]:
-        """The first rows up to a place, in the order of their places, as of all writes before."""
+    def waiting(self, collection: CollectionId, *, after: str = "", upto: str, limit: int) -> list[CollectedRow]:
+        """The first rows behind a place and up to another, in the order of their places, as of all writes before."""
         ...
 
     def open(self, collection: CollectionId, release: OpenRelease, *, now: datetime) -> OpenRelease:

@@ -23,7 +23,7 @@ from functions.domain.far_ring.timer_record import unpack
 from functions.domain.faults import fault_of
 from functions.domain.jobs.claims import LedgerRow, may_claim
 from functions.domain.jobs.collect import DEFAULT_MEMBERS
-from functions.domain.jobs.collection import CollectedRow, CollectionId, OpenRelease, count_of, release_in, upto
+from functions.domain.jobs.collection import ROW_MEMBERS, CollectedRow, CollectionId, OpenRelease, release_in, upto
 from functions.domain.jobs.job import Job, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.occurrence import fill_references
@@ -172,20 +172,28 @@ class Releases:
         return self.collections.rows(collection, stands.places) if stands.number == number else []
 
     def _due(self, collection: CollectionId, *, until: str) -> list[CollectedRow]:
-        rows = self.collections.waiting(collection, upto=until, limit=DEFAULT_MEMBERS)
-        most = next((_most_of(row.timers[0].job) for row in rows if row.timers), 0)
-        if most > DEFAULT_MEMBERS and len(rows) == DEFAULT_MEMBERS:
-            rows = self.collections.waiting(collection, upto=until, limit=most)
+        """As many rows as are given together. Those behind them are left unread, which every release before theirs would pay for."""
         chosen: list[CollectedRow] = []
-        size = 0
-        for row in rows:
-            if row.timers is None:
-                continue  # of a newer Tickwheel, whose workers give it
-            size += sum(len((_entry_of(timer) or "").encode()) for timer in row.timers)
-            is_full = count_of(each.place for each in chosen) + len(row.timers) > most or size > RELEASE_BYTES
-            if chosen and is_full:
+        count = size = seen = 0
+        most, after, limit = DEFAULT_MEMBERS, "", -(-DEFAULT_MEMBERS // ROW_MEMBERS)
+        while limit > 0:
+            rows = self.collections.waiting(collection, after=after, upto=until, limit=limit)
+            for row in rows:
+                if row.timers is None:
+                    continue  # of a newer Tickwheel, whose workers give it
+                if not chosen:
+                    most = _most_of(row.timers[0].job)
+                size += sum(len((_entry_of(timer) or "").encode()) for timer in row.timers)
+                if chosen and (count + len(row.timers) > most or size > RELEASE_BYTES):
+                    return chosen
+                chosen.append(row)
+                count += len(row.timers)
+            if len(rows) < limit:
                 break
-            chosen.append(row)
+            after, seen = rows[-1].place, seen + len(rows)
+            # As many as are missing, if they hold as many jobs as those that were read.
+            missing = -(-(most - count) * len(chosen) // count) if chosen else most
+            limit = min(missing, max(most, DEFAULT_MEMBERS) - seen)
         return chosen
 
     def _members(self, chosen: Sequence[CollectedRow]) -> list[_Member]:

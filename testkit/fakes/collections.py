@@ -24,12 +24,15 @@ ROW_BYTES = 65_536
 
 
 class InMemoryCollectionStore:
+    """reads, writes: calls. rows_read: by releases that choose."""
+
     def __init__(self) -> None:
         self.states: dict[CollectionId, CollectionState] = {}
         self.kept: defaultdict[CollectionId, dict[str, list[str]]] = defaultdict(dict)
         self.releases: dict[CollectionId, OpenRelease] = {}
         self.reads = 0
         self.writes = 0
+        self.rows_read = 0
 
     def put(self, collection: CollectionId, timers: Sequence[Timer]) -> list[Timer]:
         timers = [waiting(timer) for timer in timers]
@@ -55,13 +58,15 @@ class InMemoryCollectionStore:
         self.states[collection] = replace(state, full=number)
         return True
 
-    def places(self, collection: CollectionId, *, limit: int) -> list[str]:
+    def places(self, collection: CollectionId, *, after: str = "", limit: int) -> list[str]:
         self.reads += 1
-        return sorted(self.kept[collection])[:limit]
+        return sorted(place for place in self.kept[collection] if place > after)[:limit]
 
-    def waiting(self, collection: CollectionId, *, upto: str, limit: int) -> list[CollectedRow]:
+    def waiting(self, collection: CollectionId, *, after: str = "", upto: str, limit: int) -> list[CollectedRow]:
         self.reads += 1
-        return self._rows(collection, [place for place in sorted(self.kept[collection]) if place <= upto][:limit])
+        between = [place for place in sorted(self.kept[collection]) if after < place <= upto]
+        self.rows_read += len(between[:limit])
+        return self._rows(collection, between[:limit])
 
     def open(self, collection: CollectionId, release: OpenRelease, *, now: datetime) -> OpenRelease:
         self.writes += 1

@@ -94,6 +94,11 @@ def test_rows_are_found_in_the_order_of_their_times_and_up_to_one(collections: C
 
     assert [row.timers for row in rows] == [(now,), (soon,)]
     assert collections.waiting(EXPORT, upto=upto(NOON + MINUTE), limit=1) == rows[:1]
+    assert collections.waiting(EXPORT, after=rows[0].place, upto=upto(NOON + MINUTE), limit=10) == rows[1:]
+    assert collections.waiting(EXPORT, after=rows[1].place, upto=upto(NOON + MINUTE), limit=10) == []
+    places = collections.places(EXPORT, limit=10)
+    assert collections.places(EXPORT, after=places[0], limit=1) == [rows[1].place]
+    assert collections.places(EXPORT, after=places[2], limit=10) == []
     assert collections.rows(EXPORT, [rows[1].place, "0#nobody", rows[0].place]) == rows
 
 

@@ -148,6 +148,37 @@ def test_the_command_runs_the_parts_that_are_named(monkeypatch: pytest.MonkeyPat
     assert ran == ["lag"]
 
 
+def test_a_part_of_the_units_is_measured_by_name_and_leaves_no_figures(
+    folders: dict[str, FilePath], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(units, "run_only", lambda _, only: asked.append(only) or ["an order: writes are 9 a job"])
+
+    assert command.main(["units", "--only", "order"]) == 1
+
+    assert asked == ["order"]
+    assert not list(folders["NEWEST"].glob("*.json"))
+
+
+@pytest.mark.parametrize("named", [[], ["runs"], ["units", "runs"]])
+def test_only_the_units_have_parts_that_are_measured_by_name(
+    named: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main([*named, "--only", "order"])
+
+    assert ended.value.code == 2
+    assert "--only is for units alone" in capsys.readouterr().err
+
+
+def test_a_flow_has_a_budget_too() -> None:
+    used = {**ON_BUDGET.flows, budgets.OUT_OF_TURN: Units(10**3, 0, 0)}
+
+    (sentence,) = units.above_budget(replace(ON_BUDGET, flows=used))
+
+    assert sentence.startswith("an order, behind others: writes are 1000 a job, above the budget of ")
+
+
 @pytest.mark.parametrize("is_kept", [False, True])
 def test_a_run_leaves_the_figures_of_the_repository_unless_it_is_reported_to_keep_its_own(
     is_kept: bool, folders: dict[str, FilePath], monkeypatch: pytest.MonkeyPatch

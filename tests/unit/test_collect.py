@@ -13,8 +13,9 @@ from functions.domain.errors import InvalidJob
 from functions.domain.far_ring.timer_record import decode_timer, encode_timer
 from functions.domain.instants import DAY, HOUR, MINUTE, SECOND
 from functions.domain.jobs.claims import LEASE_MARGIN
-from functions.domain.jobs.collect import Collect, read_collect, write_collect
+from functions.domain.jobs.collect import DEFAULT_MEMBERS, Collect, read_collect, write_collect
 from functions.domain.jobs.collection import (
+    ROW_MEMBERS,
     collection_of,
     count_of,
     digest_of,
@@ -135,7 +136,8 @@ def test_a_collection_is_released_as_soon_as_its_count_is_reached(world: World):
 def test_no_release_has_more_jobs_than_its_count_and_the_others_follow(world: World):
     collect = Collect(key="export", window=HOUR, most=10)
     timers = [collected(collect) for _ in range(25)]
-    put(world, *timers)
+    for timer in timers:
+        put(world, timer)  # in a row of its own: rows are given whole, in the order of their identities
 
     pass_time(world, until=NOON + 5 * MINUTE)
     assert [len(jobs) for jobs in sent(world)] == [10, 10]
@@ -143,6 +145,29 @@ def test_no_release_has_more_jobs_than_its_count_and_the_others_follow(world: Wo
 
     assert [len(jobs) for jobs in sent(world)] == [10, 10, 5]
     assert Counter(job["key"] for jobs in sent(world) for job in jobs) == Counter(keys_of(*timers))
+
+
+@pytest.mark.parametrize(("most", "together"), [(3, 60), (100, 600), (250, 1_000)])
+def test_a_release_reads_few_rows_more_than_it_gives_however_many_wait_and_however_full_they_are(
+    most: int, together: int, world: World
+):
+    collect = Collect(key="export", window=MINUTE, most=most)
+    timers = [collected(collect) for _ in range(30 + together)]
+    for timer in timers[:30]:
+        put(world, timer)  # in a row of its own
+    put(world, *timers[30:])
+    (rows,) = map(len, world.collections.kept.values())
+    world.collections.rows_read = 0
+
+    pass_time(world, until=NOON + 10 * MINUTE)
+
+    given = sent(world)
+    assert Counter(job["key"] for jobs in given for job in jobs) == Counter(keys_of(*timers))
+    # A row is given whole.
+    assert all(most - ROW_MEMBERS < len(jobs) <= most for jobs in given[:-1])
+    # It takes rows for as full as those that it has read.
+    more_of_each = (DEFAULT_MEMBERS + most) // ROW_MEMBERS
+    assert world.collections.rows_read <= rows + more_of_each * len(given)
 
 
 def test_a_release_that_was_sent_ahead_leaves_the_next_window_to_those_that_come_after(world: World):

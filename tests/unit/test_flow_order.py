@@ -52,6 +52,15 @@ def test_jobs_run_by_their_due_times_however_they_come(world: World):
     assert not world.flows.holders
 
 
+def test_who_starts_in_its_turn_is_missed_by_nobody(world: World):
+    put(world, in_order(1))
+
+    run(world, NOON + MINUTE)
+
+    assert len(called(world)) == 1
+    assert not world.flows.missed
+
+
 def test_one_that_fails_holds_the_others_until_it_has_ended(world: World):
     timers = [in_order(n, retry=TWICE) for n in range(3)]
     first = ids(timers[0])[0]

@@ -97,14 +97,15 @@ class DynamoDBCollectionStore:
             number=number,
         ).is_done
 
-    def places(self, collection: CollectionId, *, limit: int) -> list[str]:
+    def places(self, collection: CollectionId, *, after: str = "", limit: int) -> list[str]:
         """One Query: half a read unit for each 4 KB of the rows, and at most a megabyte of them."""
-        found = self.table.query(_WAITING, limit=limit, only="i", **_between(collection, "~"))
+        found = self.table.query(_WAITING, limit=limit, only="i", **_between(collection, "~", after=after))
         return [_place(item) for item in found.items]
 
-    def waiting(self, collection: CollectionId, *, upto: str, limit: int) -> list[CollectedRow]:
+    def waiting(self, collection: CollectionId, *, after: str = "", upto: str, limit: int) -> list[CollectedRow]:
         """One Query: a read unit for each 4 KB, and at most a megabyte."""
-        found = self.table.query(_WAITING, limit=limit, is_consistent=True, **_between(collection, upto))
+        asked = _between(collection, upto, after=after)
+        found = self.table.query(_WAITING, limit=limit, is_consistent=True, **asked)
         return [_read(collection, item) for item in found.items]
 
     def open(self, collection: CollectionId, release: OpenRelease, *, now: datetime) -> OpenRelease:
@@ -177,8 +178,8 @@ class DynamoDBCollectionStore:
 _WAITING = "t = :t AND i BETWEEN :first AND :last"
 
 
-def _between(collection: CollectionId, upto: str) -> dict[str, Any]:
-    return {"t": str(collection), "first": _ROW, "last": _ROW + upto}
+def _between(collection: CollectionId, upto: str, *, after: str = "") -> dict[str, Any]:
+    return {"t": str(collection), "first": f"{_ROW}{after}\0" if after else _ROW, "last": _ROW + upto}
 
 
 def _key(collection: CollectionId) -> Item:

@@ -17,9 +17,11 @@ import xxhash
 from functions.domain.instants import MINUTE, SECOND
 from functions.domain.jobs.collect import Collect
 from functions.domain.jobs.collection import (
+    ROW_MEMBERS,
     CollectionId,
     CollectionState,
     collection_of,
+    count_of,
     due_at_of,
     members_of,
     release_of,
@@ -96,7 +98,7 @@ class Collecting:
     def _opens_at(self, collection: CollectionId, job: Job) -> datetime:
         """When those are to be released that wait, of whom this is one."""
         collect, now = _collect_of(job), self.clock.now()
-        places = self.collections.places(collection, limit=collect.most)
+        places = self._first_places(collection, collect.most)
         first_due_at = due_at_of(places[0]) if places else now
         closes_at = max(now, closing_of(collect, first_due_at))
         full_at = _reaches(places, collect.most)
@@ -104,8 +106,22 @@ class Collecting:
 
     def _full_at(self, collection: CollectionId, collect: Collect) -> datetime | None:
         """When as many are due as a release takes, as far as they wait already."""
-        full_at = _reaches(self.collections.places(collection, limit=collect.most), collect.most)
+        full_at = _reaches(self._first_places(collection, collect.most), collect.most)
         return None if full_at is None else max(full_at, self.clock.now())
+
+    def _first_places(self, collection: CollectionId, most: int) -> list[str]:
+        """Those of as many jobs, and few more. Reading them costs the bytes of their rows, and a row may have many jobs."""
+        places: list[str] = []
+        count, limit = 0, -(-most // ROW_MEMBERS)
+        while count < most:
+            page = self.collections.places(collection, after=places[-1] if places else "", limit=limit)
+            places += page
+            count += count_of(page)
+            if len(page) < limit:
+                break
+            # As many as are missing, if they hold as many jobs as those that were read.
+            limit = -(-(most - count) * len(places) // count)
+        return places
 
 
 def _collect_of(job: Job) -> Collect:

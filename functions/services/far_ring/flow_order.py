@@ -63,7 +63,7 @@ class FlowOrders:
         """Whether an attempt may start: else its job waits behind another. Raises what the stores raise."""
         mine, now = row_of(timer), self.clock.now()
         for _ in range(MOST_STEPS):
-            first = self._first(flow)
+            first = self._first(flow, asking=mine.job_id)
             if first is not None and first[0].job_id == mine.job_id:
                 if first[0].run == mine.run:
                     # Another place than this one is of the same submission, which was repeated.
@@ -113,14 +113,14 @@ class FlowOrders:
         self.flows.finish(flow, row_of(timer).place)
         return True
 
-    def _first(self, flow: FlowId) -> tuple[OrderRow, bool] | None:
-        """Who runs, else who is next; whether it runs. Those who have ended are removed."""
+    def _first(self, flow: FlowId, *, asking: str = "") -> tuple[OrderRow, bool] | None:
+        """Who runs, else who is next; whether it runs. Those who have ended are removed. asking: who is here, and so not missed."""
         for _ in range(MOST_STEPS):
             order = self.flows.order(flow)
             first = order.holder or order.head
             if first is None:
                 return None
-            if not self._is_over(flow, first, order):
+            if first.job_id == asking or not self._is_over(flow, first, order):
                 return first, order.holder is not None
             self.flows.finish(flow, first.place)
         return None
