@@ -21,8 +21,11 @@ class CollectionStore(Protocol):
         """As of all writes before."""
         ...
 
-    def note_opening(self, collection: CollectionId, opens_at: datetime) -> None:
-        """Note when the next release is due, so that others send none, and that its tenant has this collection."""
+    def note_opening(self, collection: CollectionId, opens_at: datetime, *, number: int) -> None:
+        """Note when the next release is due, so that others send none, and that its tenant has this collection.
+
+        number: of that release. Where another is the next one by now, because the note comes late, nothing is noted of it.
+        """
         ...
 
     def note_full(self, collection: CollectionId, number: int) -> bool:

@@ -46,9 +46,11 @@ class InMemoryCollectionStore:
         self.reads += 1
         return self._state(collection)
 
-    def note_opening(self, collection: CollectionId, opens_at: datetime) -> None:
+    def note_opening(self, collection: CollectionId, opens_at: datetime, *, number: int) -> None:
         self.writes += 1
-        self.states[collection] = replace(self._state(collection), opens_at=kept(opens_at))
+        state = self._state(collection)
+        if state.number == number:
+            self.states[collection] = replace(state, opens_at=kept(opens_at))
 
     def note_full(self, collection: CollectionId, number: int) -> bool:
         self.writes += 1

@@ -104,7 +104,7 @@ def test_rows_are_found_in_the_order_of_their_times_and_up_to_one(collections: C
 
 def test_collections_of_others_are_others(collections: CollectionStore):
     collections.put(EXPORT, [a_member()])
-    collections.note_opening(EXPORT, NOON)
+    collections.note_opening(EXPORT, NOON, number=1)
 
     for other in (CollectionId("other", EXPORT.digest), CollectionId("acme", "0" * 16)):
         assert waiting(collections, other) == []
@@ -113,20 +113,29 @@ def test_collections_of_others_are_others(collections: CollectionStore):
 
 def test_when_the_next_release_is_due_is_noted(collections: CollectionStore):
     for at in (NOON + HOUR, NOON + MINUTE):
-        collections.note_opening(EXPORT, at)
+        collections.note_opening(EXPORT, at, number=1)
 
     assert collections.state(EXPORT) == CollectionState(number=1, opens_at=NOON + MINUTE)
 
 
 def test_a_release_that_has_ended_lets_the_next_one_come(collections: CollectionStore):
-    collections.note_opening(EXPORT, NOON)
+    collections.note_opening(EXPORT, NOON, number=1)
 
     assert collections.advance(EXPORT, number=1)
     assert collections.state(EXPORT) == CollectionState(number=2)
-    collections.note_opening(EXPORT, NOON + HOUR)
+    collections.note_opening(EXPORT, NOON + HOUR, number=2)
     assert not collections.advance(EXPORT, number=1)
 
     assert collections.state(EXPORT) == CollectionState(number=2, opens_at=NOON + HOUR)
+
+
+def test_a_note_of_a_release_that_has_ended_comes_too_late(collections: CollectionStore):
+    collections.note_opening(EXPORT, NOON, number=1)
+    collections.advance(EXPORT, number=1)
+
+    collections.note_opening(EXPORT, NOON + HOUR, number=1)
+
+    assert collections.state(EXPORT) == CollectionState(number=2)
 
 
 def test_a_release_is_sent_ahead_once(collections: CollectionStore):
@@ -159,7 +168,7 @@ def test_collections_in_which_something_waits_are_found_a_page_at_a_time(collect
     mine = [CollectionId(f"tenant-{number}", EXPORT.digest) for number in range(7)]
     for each in mine:
         collections.put(each, [a_member(tenant=each.tenant)])
-    collections.note_opening(CollectionId("idle", EXPORT.digest), NOON)
+    collections.note_opening(CollectionId("idle", EXPORT.digest), NOON, number=1)
 
     found: set[CollectionId] = set()
     after, pages = "", 0
@@ -176,7 +185,7 @@ def test_collections_in_which_something_waits_are_found_a_page_at_a_time(collect
 def test_of_a_deleted_tenant_nothing_is_kept(collections: CollectionStore):
     collections.put(EXPORT, [a_member(due_at=NOON + number * SECOND * 2) for number in range(150)])
     collections.open(EXPORT, OpenRelease(number=1, places=("1#a",)), now=NOON)
-    collections.note_opening(EXPORT, NOON)
+    collections.note_opening(EXPORT, NOON, number=1)
 
     for _ in range(5):
         if not collections.forget(EXPORT):

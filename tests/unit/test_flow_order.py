@@ -89,8 +89,11 @@ def test_a_fault_anywhere_keeps_the_order_and_loses_nothing(
     assert called(world) == ids(*timers)
 
 
-def test_one_that_was_never_placed_holds_the_others_for_an_hour(world: World):
+@pytest.mark.parametrize("is_keyed", [True, False])
+def test_one_that_was_never_placed_holds_the_others_for_an_hour(world: World, is_keyed: bool):
     lost, following = in_order(0), in_order(1)
+    if is_keyed:
+        world.ledger.register(lost.job, job_id=ids(lost)[0], fingerprint="", owner="submit", now=NOON)
     world.flows.line_up(STRIPE, row_of(lost))
     put(world, following)
 

@@ -81,11 +81,18 @@ class DynamoDBCollectionStore:
         item = self.table.get(_key(collection))
         return CollectionState(number=item.get("n", 1), opens_at=instant_of(item, "q"), full=item.get("c", 0))
 
-    def note_opening(self, collection: CollectionId, opens_at: datetime) -> None:
+    def note_opening(self, collection: CollectionId, opens_at: datetime, *, number: int) -> None:
         """Two write units."""
         ttl = _ttl(opens_at)
         self.table.update({"t": collection.tenant, "i": OF_TENANT + collection.digest}, update="SET x = :ttl", ttl=ttl)
-        self.table.update(_key(collection), update="SET q = :at, x = :ttl", at=opens_at, ttl=ttl)
+        self.table.update(
+            _key(collection),
+            update="SET q = :at, x = :ttl",
+            condition="attribute_not_exists(n) OR n = :number",
+            at=opens_at,
+            ttl=ttl,
+            number=number,
+        )
 
     def note_full(self, collection: CollectionId, number: int) -> bool:
         """One write unit."""

@@ -58,9 +58,9 @@ class Collecting:
         found = (self._due(collection, own) for collection, own in _grouped(timers).items())
         return [release for release in found if release is not None]
 
-    def note(self, collection: CollectionId, opens_at: datetime) -> None:
+    def note(self, collection: CollectionId, opens_at: datetime, *, number: int) -> None:
         """A release is placed, or was put off until then. After that: who dies in between leaves one too many, which does no harm."""
-        self.collections.note_opening(collection, opens_at)
+        self.collections.note_opening(collection, opens_at, number=number)
 
     def overdue(self, collection: CollectionId) -> Timer | None:
         """The release that is to be placed because none is known to come; None where one is, or nothing waits."""

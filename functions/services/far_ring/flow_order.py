@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from functions.domain.instants import HOUR
-from functions.domain.jobs.claims import ABSENT_IS_OVER
+from functions.domain.jobs.claims import ABSENT_IS_OVER, LedgerRow
 from functions.domain.jobs.job import Delivery, Job, Timer
 from functions.domain.jobs.job_id import job_id_of, parse_job_id
 from functions.domain.lifecycle import State
@@ -22,7 +22,7 @@ from functions.ports.ledger import Ledger
 from functions.services.far_ring.flow_limits import KnownFlowLimits
 
 LOST_AFTER: timedelta = HOUR
-"""A job that was due, that nobody has ever claimed or put back, and that somebody has missed for so long, was never placed: whoever submitted it
+"""A job that was due, that nobody has ever claimed or put back, whether its idempotency key is registered or not, and that somebody has missed for so long, was never placed: whoever submitted it
 died in between. Counted from when somebody was missed and not from its time, so that a stage that stood still takes nobody for lost."""
 
 ORDER_LIFE = timedelta(days=400)
@@ -128,9 +128,9 @@ class FlowOrders:
     def _is_over(self, flow: FlowId, row: OrderRow, order: FlowOrder) -> bool:
         job_id, now = parse_job_id(row.job_id), self.clock.now()
         found = self.ledger.get(job_id.key)
-        if found is not None:
+        if found is not None and not _is_only_registered(found):
             return found.is_settled
-        if job_id.due_at + ABSENT_IS_OVER < now:
+        if found is None and job_id.due_at + ABSENT_IS_OVER < now:
             return True
         if job_id.due_at > now:
             return False
@@ -141,6 +141,11 @@ class FlowOrders:
             self.flows.miss(flow, now=now, holder=holder)
             return False
         return missed_at + LOST_AFTER < now
+
+
+def _is_only_registered(row: LedgerRow) -> bool:
+    """Whether all that is known of a job is that somebody has submitted its idempotency key: it need not have been placed."""
+    return row.state is State.SCHEDULED and not row.attempt and not row.waits_for and row.parked_until is None
 
 
 def row_of(timer: Timer) -> OrderRow:

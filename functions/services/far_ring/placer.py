@@ -141,7 +141,7 @@ class Placer:
         """An attempt was put off: where it is a release, none other is to be sent meanwhile."""
         found = release_in(timer.job)
         if found is not None and self.collecting is not None:
-            self.collecting.note(found[0], until)
+            self.collecting.note(found[0], until, number=found[1])
 
     def reopen(self, collection: CollectionId) -> bool:
         """Place the release of a collection, where none is known to come and something waits; whether it was placed.
@@ -203,7 +203,7 @@ class Placer:
         _ring_or_raise(self.place([release])[0])
         found = release_in(release.job)
         assert found is not None
-        self.collecting.note(found[0], release.due_at)
+        self.collecting.note(found[0], release.due_at, number=found[1])
 
     def _may_be_behind(self, timer: Timer) -> bool:
         """Whether the scanner may not read a far row that has just been written."""
