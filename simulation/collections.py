@@ -78,11 +78,11 @@ class SimulatedCollections:
         self._read([0])
         return self.rows_of_all.state(collection)
 
-    def note_opening(self, collection: CollectionId, opens_at: datetime) -> None:
+    def note_opening(self, collection: CollectionId, opens_at: datetime, *, number: int) -> None:
         """Two write units, one of them in the partition of the tenant."""
         self._write(collection, 1)
         self._write(None, 1)
-        self.rows_of_all.note_opening(collection, opens_at)
+        self.rows_of_all.note_opening(collection, opens_at, number=number)
 
     def note_full(self, collection: CollectionId, number: int) -> bool:
         """One write unit."""
@@ -96,9 +96,9 @@ class SimulatedCollections:
         self._read([size], share=0.5)
         return found
 
-    def waiting(self, collection: CollectionId, *, upto: str, limit: int) -> list[CollectedRow]:
+    def waiting(self, collection: CollectionId, *, after: str = "", upto: str, limit: int) -> list[CollectedRow]:
         """A read unit for each 4 KB of all the rows."""
-        found = self.rows_of_all.waiting(collection, upto=upto, limit=limit)
+        found = self.rows_of_all.waiting(collection, after=after, upto=upto, limit=limit)
         self._read([sum(self.rows_of_all.size_of(collection, row.place) for row in found)], rows=len(found))
         return found
 
