@@ -3,11 +3,12 @@
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from functions.domain.instants import DAY, HOUR, MINUTE, SECOND
+from functions.domain.instants import DAY, HOUR, MILLISECOND, MINUTE, SECOND
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.jobs.retry import RetryPolicy, Strategy
@@ -17,7 +18,7 @@ from functions.services.far_ring.flow_order import LOST_AFTER, ORDER_LIFE, row_o
 from testkit.builders import NOON, a_timer
 from testkit.observed import CrashError, DeathError
 from testkit.scheduler import World
-from tests.unit.test_flows import _fail_once, put, run, run_with_faults
+from tests.unit.test_flows import _fail_once, put, run, run_with_faults, starts
 
 STRIPE = FlowId("acme", "stripe")
 ORDERED = NamedFlow(key="stripe", limits=FlowLimits(is_ordered=True))
@@ -59,6 +60,22 @@ def test_who_starts_in_its_turn_is_missed_by_nobody(world: World):
 
     assert len(called(world)) == 1
     assert not world.flows.missed
+
+
+def test_short_jobs_follow_each_other_at_once(world: World):
+    def answer(*_: Any) -> Succeeded:
+        world.clock.tick(200 * MILLISECOND)
+        return Succeeded("")
+
+    world.targets.answer = answer
+    # All but one come before their turn, and wait in the room.
+    put(world, *reversed([in_order(n) for n in range(6)]))
+
+    run(world, NOON + 5 * MINUTE)
+
+    began = starts(world)
+    assert len(began) == 6
+    assert max(later - earlier for earlier, later in pairwise(began)) <= SECOND
 
 
 def test_one_that_fails_holds_the_others_until_it_has_ended(world: World):

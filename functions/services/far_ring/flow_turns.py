@@ -51,8 +51,10 @@ MOST_QUERIES = 100
 _PAGE = 8
 """Rows that are read of a tenant whose weight is not known yet."""
 
-_BUSY = SECOND
-_TRIES = 3
+_BUSY = timedelta(milliseconds=300)
+"""So long nobody else lets out what is about to be sent and taken out. Whoever ends within it waits for that: another call may start."""
+
+_TRIES = 6
 _PAUSE = timedelta(milliseconds=100)
 
 
@@ -119,8 +121,12 @@ class FlowTurns:
     def hand_on(self, flow: FlowId) -> None:
         """A permit of the flow is free. Never raises: the next turn does it, too."""
         try:
-            if self.flows.is_waited_for(flow):
-                self._let_out(flow)
+            if not self.flows.is_waited_for(flow):
+                return
+            next_at = self._let_out(flow)
+            if next_at is not None and next_at <= self.clock.now() + SECOND:
+                # Others were at it all the time: the turn that is planned may be half a minute away.
+                self._plan_turn(flow, at=next_at)
         except Exception as error:  # noqa: BLE001  the attempt that has ended must not come back for this
             self.journal.event("flow_not_handed_on", flow=str(flow), error=fault_of(error))
 
