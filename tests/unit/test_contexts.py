@@ -215,3 +215,15 @@ def test_the_profile_of_a_context_signs(tmp_path: Path, monkeypatch: pytest.Monk
 
     assert result.exit_code == 0, result.output
     assert ["Credential=AKIABILLING/" in each.headers["authorization"] for each in server.requests] == [True, True]
+
+
+def test_at_a_terminal_a_command_says_where_it_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ApiServer(Answer(200, JOB), Answer(200, JOB), Answer(200, JOB)) as server:
+        add_context(Context(name="prod", endpoint=server.url))
+        piped = run("get", "x", "--context", "prod")
+        monkeypatch.setenv("FORCE_COLOR", "1")  # what makes a terminal of a pipe
+        people = run("get", "x", "--context", "prod")
+        script = run("get", "x", "--context", "prod", "--json")
+
+    assert f"prod ({server.url})" in people.stderr
+    assert (piped.stderr, script.stderr) == ("", "")

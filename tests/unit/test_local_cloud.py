@@ -138,6 +138,7 @@ def test_a_state_file_that_makes_no_sense_is_no_running_cloud(checkout: Checkout
 def test_the_client_finds_the_running_cloud(monkeypatch: pytest.MonkeyPatch) -> None:
     running = Running(pid=1, port=1, log="x", api_endpoint="http://a.execute-api.localhost:1")
     monkeypatch.setattr("tickwheel.client.endpoint.read_running", lambda: running)
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
 
     assert find_endpoint(None).is_local_cloud
 

@@ -4,7 +4,7 @@ import io
 
 import pytest
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from tickwheel.screens.tables import fields_table, folded, plain_table, right, show_table
 
@@ -65,3 +65,20 @@ def test_a_field_is_not_broken_but_a_text_is_and_so_is_what_no_id_can_be(is_term
     assert lines[0].split() == ["id", ID]
     assert len(lines) > 5
     assert max(map(len, lines)) <= len(ID) + 7
+
+
+@pytest.mark.parametrize(
+    ("width", "last"), [(80, "2026-11-01 to 2026-11-22 1,234"), (20, "2026-11-22"), (5, "2026-11-22")]
+)
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_totals_stand_below_their_columns(width: int, last: str, is_terminal: bool) -> None:
+    table = plain_table(
+        Column("day", footer="2026-11-01 to 2026-11-22"), Column("jobs", justify="right", footer="1,234")
+    )
+    table.show_footer = True
+    table.add_row("2026-11-02", "1,200")
+
+    lines = shown(table, width=width, is_terminal=is_terminal).splitlines()
+
+    assert lines[1].split() == ["2026-11-02", "1,200"]
+    assert lines[-1].split() == last.split()

@@ -54,7 +54,8 @@ def show_table(table: Table, console: Console) -> None:
     as long as the ids need.
     """
     needed = sum(least := _widths(table, _longest_word)) + _BETWEEN * (len(table.columns) - 1)
-    if needed > console.width and console.is_terminal and table.show_header:
+    is_list = table.show_header and not table.show_footer
+    if needed > console.width and console.is_terminal and is_list:
         for number, row in enumerate(zip(*(column.cells for column in table.columns), strict=True)):
             headings = (_text(column.header).plain for column in table.columns)
             if number:
@@ -99,6 +100,8 @@ def _texts(column: Column, table: Table) -> Iterator[str]:
     if table.show_header:
         yield _text(column.header).plain
     yield from (_text(cell).plain for cell in column.cells)
+    if table.show_footer:
+        yield _text(column.footer).plain
 
 
 def _longest_word(text: str) -> int:
