@@ -155,7 +155,12 @@ def measure(stack: Stack, targets: _Targets, cases: Sequence[Case], *, tell: Cal
 
 def broken_promises(found: Sequence[Recovery]) -> list[str]:
     """A sentence for each that took longer than is promised, of those that are promised so: killed after their first second."""
-    return [
+    too_early = [
+        f"recovery, {each.case.name}: its target was called again before its worker was killed, on a machine that is too slow"
+        for each in found
+        if each.took < timedelta(0)
+    ]
+    return too_early + [
         f"recovery, {each.case.name}: {each.took.total_seconds():.0f} s, the budget is {RECOVERY.total_seconds():.0f} s"
         for each in found
         if each.took > RECOVERY and each.case.lives_for >= FIRST_AFTER

@@ -323,6 +323,14 @@ def test_a_job_that_ran_again_too_late_breaks_the_run_unless_its_worker_died_bef
     assert sentence == "recovery, timeout of 30 s, the default: 91 s, the budget is 90 s"
 
 
+def test_a_job_that_ran_again_before_its_worker_died_tells_nothing():
+    (tracked, *_), _ = recovery.ROUNDS
+
+    (sentence,) = recovery.broken_promises([recovery.Recovery(tracked, -23 * SECOND)])
+
+    assert "before its worker was killed" in sentence
+
+
 def test_what_is_expected_of_a_recovery_is_what_the_page_says_of_the_local_stage():
     expected = {case.name: case.expected // SECOND for cases in recovery.ROUNDS for case in cases}
 
