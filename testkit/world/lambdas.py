@@ -11,6 +11,7 @@ from functions.dead_letters.dead_message import DeadMessageHandler
 from functions.domain.instants import MILLISECOND
 from functions.domain.stage.conditions import Conditions as StageConditions
 from functions.scanner.scan import Scanner
+from functions.sweeper.collections import CollectionOpener
 from functions.sweeper.heal import Healer
 from functions.sweeper.sweep import Sweeper
 from functions.worker.execute import Worker
@@ -42,8 +43,24 @@ class Lambdas(Host):
         """One audit."""
         self._publish_depths()
         process = self.process("sweep", conditions)
-        sweeper = self.build(Sweeper, process, sample=1.0)
-        return self.begin(process, lambda: sweeper.sweep(time_limit=FUNCTION_LIMIT), conditions)
+        opener, sweeper = self._opener(process), self.build(Sweeper, process, sample=1.0)
+
+        def sweep() -> None:
+            if self.promises.collections.is_used:
+                opener.sweep()
+            sweeper.sweep(time_limit=FUNCTION_LIMIT)
+
+        return self.begin(process, sweep, conditions)
+
+    def sweep_collections(self, conditions: Conditions = SMOOTHLY) -> Process:
+        """The part of a sweep that looks for releases which are missing."""
+        process = self.process("sweep of collections", conditions)
+        opener = self._opener(process)
+        return self.begin(process, opener.sweep, conditions)
+
+    def _opener(self, process: Process) -> CollectionOpener:
+        """It begins where there is nothing before: it has all in one page."""
+        return self.build(CollectionOpener, process, token=lambda: "")
 
     def _publish_depths(self) -> None:
         """How the queues stand, beside the budgets that a history has set."""

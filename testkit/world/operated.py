@@ -10,6 +10,7 @@ from typing import Protocol
 from functions.domain.far_ring.timer_key import is_alarm_key, owner_of
 from functions.domain.instants import SECOND
 from functions.domain.jobs.claims import REQUEST_LIMIT, LedgerRow
+from functions.domain.jobs.collection import release_in
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.lifecycle import State
@@ -146,6 +147,7 @@ class OperationPromises:
         put_at = self._put_at.get(key)
         is_selected = any(
             asked.operation.wanted.tenant == timer.job.tenant
+            and release_in(timer.job) is None
             and asked.operation.wanted.tag in ("", *timer.job.tags)
             and asked.operation.action is not OperationKind.EXPORT
             and not asked.operation.dry_run
@@ -164,6 +166,7 @@ class OperationPromises:
                 row = self._stores.ledger.rows.get(timer.job.key)
                 written_at = self._stores.timers.written[key]
                 is_selected = timer.job.tenant == operation.tenant and operation.wanted.matches(timer)
+                is_selected = is_selected and release_in(timer.job) is None  # a release is no job of its tenant's
                 is_over = row is not None and row.is_settled
                 if is_selected and not is_over and timer.job.is_ledgered and written_at <= operation.created_at:
                     found[timer.job.key] = _Row(timer, key, written_at)

@@ -87,6 +87,8 @@ class Passing(Lambdas, Operations):
             self.scan(shard)
         if self.audits:
             self.sweep()
+        elif self.promises.collections.is_used:
+            self.sweep_collections()
         if self.promises.schedules.truth.versions:
             self.heal()
         self._operate_on_what_is_open()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from functions.domain.jobs.collection import release_in
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.targets.options import TargetOptions
@@ -36,8 +38,15 @@ class Targets:
             return Failed("the target has seen a larger fence")
         if "poison" in target:
             self.process.die()
-        answer = self.process.through("target.end", lambda: answer_of(target, invocation), Failed("no answer"), [timer])
-        if isinstance(answer, Pending) and timer.job.delivery is Delivery.EXACTLY_ONCE:
+        is_release = release_in(timer.job) is not None
+        answer = self.process.through(
+            "target.end",
+            lambda: answer_to_release(target, payload) if is_release else answer_of(target, invocation),
+            Failed("no answer"),
+            [timer],
+        )
+        self.promises.collections.answered(run, answer)
+        if isinstance(answer, Pending) and timer.job.delivery is Delivery.EXACTLY_ONCE and not is_release:
             self.promises.held(run)
             return answer
         run.ended_at, run.is_success = self.process.surroundings.clock.instant, isinstance(answer, Succeeded | Pending)
@@ -66,3 +75,15 @@ def answer_of(target: str, invocation: Invocation) -> Outcome:
     if "broken" in target or invocation.attempt <= _FAILS.get(_kind_of(target), 0):
         return Failed("the target said no")
     return Pending() if "lasting" in target else Succeeded("{}")
+
+
+def answer_to_release(target: str, payload: str | None) -> Outcome:
+    """What a target answers that was given jobs together: it names those that it has not taken."""
+    if "broken" in target:
+        return Failed("the target said no")
+    if "lasting" in target:
+        return Pending()
+    fails = _FAILS.get(_kind_of(target), 0)
+    failed = [{"id": each["id"], "error": "no"} for each in json.loads(payload or "[]") if each["attempt"] <= fails]
+    text = json.dumps({"failed": failed})
+    return Succeeded(text, text)

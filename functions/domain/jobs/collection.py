@@ -144,8 +144,13 @@ def release_of(job: Job, number: int, *, due_at: datetime, wheel: Wheel) -> Time
 
 def release_in(job: Job) -> tuple[CollectionId, int] | None:
     """Of which collection a job is a release, and its number; None for any other job."""
-    found = _RELEASE.fullmatch(job.identity)
-    return (CollectionId(job.tenant, found[1]), int(found[2])) if found else None
+    return release_named(job.tenant, job.identity)
+
+
+def release_named(tenant: str, identity: str) -> tuple[CollectionId, int] | None:
+    """Of which collection the job of this identity is a release, and its number; None for any other job."""
+    found = _RELEASE.fullmatch(identity)
+    return (CollectionId(tenant, found[1]), int(found[2])) if found else None
 
 
 def place_of(timers: Sequence[Timer]) -> str:
