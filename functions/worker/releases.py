@@ -230,7 +230,9 @@ class Releases:
         answer = self.ledger.end_collected(
             member.timer, Event.DELIVER, owner=claim.owner, now=self.clock.now(), result=result
         )
-        if not isinstance(answer, Refused):
+        if isinstance(answer, Refused):
+            self._found(member.timer, answer.row)
+        else:
             self.settler.ends.succeeded(member.timer, began_at=claim.began_at, result=KeptResult(result))
 
     def _fail(self, member: _Member, failure: Failed, claim: Claim) -> None:
@@ -248,14 +250,21 @@ class Releases:
         if not failure.is_permanent:
             following = timer.next_attempt(failed_at=now, jitter=self.jitter(), retry_after=failure.retry_after)
         if following is None:
-            self.settler.ends.bury(timer, failure, row=member.row, owner=claim.owner, tried=tried)
+            if not self.settler.ends.bury(timer, failure, row=member.row, owner=claim.owner, tried=tried):
+                self._found(timer, self.ledger.get(timer.job.key))
             return
         self.settler.place(following)
         answer = self.ledger.end_collected(
             timer, Event.RETURN, owner=claim.owner, now=now, following=following, error=failure.error, tried=tried
         )
-        if not isinstance(answer, Refused):
+        if isinstance(answer, Refused):
+            self._found(timer, answer.row)
+        else:
             self.settler.ends.retried(timer, failure)
+
+    def _found(self, timer: Timer, row: LedgerRow | None) -> None:
+        """Somebody else has ended it meanwhile. A cancel knows nothing of its callbacks, and its row in the collection goes."""
+        self.settler.ends.found(timer, row)
 
     def _finish(self, collection: CollectionId, number: int, chosen: Sequence[CollectedRow]) -> None:
         """Each of its jobs has ended: the rows go, and what is left gets its release."""

@@ -11,6 +11,7 @@ import pytest
 from functions.domain.errors import InvalidJob
 from functions.domain.far_ring.timer_record import decode_timer, encode_timer
 from functions.domain.instants import DAY, HOUR, MINUTE, SECOND
+from functions.domain.jobs.callbacks import Callbacks
 from functions.domain.jobs.collect import Collect, read_collect, write_collect
 from functions.domain.jobs.collection import (
     collection_of,
@@ -21,10 +22,11 @@ from functions.domain.jobs.collection import (
     members_of,
     place_of,
     release_in,
+    release_named,
     release_of,
 )
 from functions.domain.jobs.job import Payload, Timer
-from functions.domain.jobs.job_id import job_id_of
+from functions.domain.jobs.job_id import job_id_of, parse_job_id
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from functions.domain.lifecycle import State
 from functions.domain.operations.selection import is_selected
@@ -372,6 +374,29 @@ def test_who_cancels_a_job_that_is_being_given_is_not_told_that_it_will_not_run(
     assert answers == [False]
     assert len(world.calls) == 1
     assert state_of(world, timer) is State.CANCELLED
+
+
+@pytest.mark.parametrize("outcome", [Succeeded(), Failed("503"), Failed("503", is_permanent=True)])
+def test_who_is_cancelled_while_it_is_being_given_is_told_of_by_its_release(world: World, outcome: Outcome):
+    told = Callbacks(on_end="https://example.com/told")
+    timer = collected(Collect(key="k", window=SECOND), due_at=NOON, callbacks=told)
+    put(world, timer)
+
+    def answer(*given: Any) -> Outcome:
+        if release_in_id(given[-1].job_id):
+            assert not world.canceller().cancel(job_id_of(timer.job))
+            return outcome
+        return Succeeded()
+
+    world.targets.answer = answer
+    pass_time(world, until=NOON + 2 * MINUTE)
+
+    calls = [json.loads(payload or "") for _, target, payload, _ in world.targets.effects if target == told.on_end]
+    assert [(call["job"]["id"], call["job"]["state"]) for call in calls] == [(str(job_id_of(timer.job)), "cancelled")]
+
+
+def release_in_id(job_id: str) -> bool:
+    return release_named("acme", parse_job_id(job_id).identity) is not None
 
 
 def test_what_of_a_paused_tenant_waits_goes_out_after_the_pause(world: World):
