@@ -403,6 +403,26 @@ def test_who_cancels_a_job_that_is_being_given_is_not_told_that_it_will_not_run(
     assert state_of(world, timer) is State.CANCELLED
 
 
+@pytest.mark.parametrize("is_keyed", [False, True])
+def test_who_repeats_a_cancel_whose_answer_was_lost_while_a_job_is_being_given_is_not_told_either(
+    world: World, *, is_keyed: bool
+):
+    terms = {"collect": Collect(key="k", window=SECOND), "due_at": NOON}
+    timer = Timer.first_of(a_job(identity="k7", **terms)) if is_keyed else collected(**terms)
+    put(world, timer)
+    answers: list[bool] = []
+
+    def answer(*_: object) -> Outcome:
+        world.ledger.cancel(job_id_of(timer.job), owner="died before it looked", now=world.clock.now())
+        answers.append(world.canceller().cancel(job_id_of(timer.job)))
+        return Succeeded()
+
+    world.targets.answer = answer
+    pass_time(world, until=NOON + 2 * MINUTE)
+
+    assert answers == [False]
+
+
 def test_who_cancels_a_job_and_looks_when_its_release_is_over_is_not_told_that_it_will_not_run(world: World):
     timer = collected(Collect(key="k", window=SECOND), due_at=NOON)
     put(world, timer)

@@ -89,14 +89,15 @@ class Canceller:
     def _is_given(self, job_id: JobId, answer: Cancelled) -> bool:
         """Whether a release may be giving it to its target: it looked for the tombstone, perhaps before that was written."""
         collection = parse_collection(answer.waited_for) or collection_in(job_id.tenant, job_id.identity)
-        if collection is None or answer.is_repeated:
+        if collection is None:
             return False
         opened = self.collections.opened(collection)
         place = opened.place_of(job_id.identity) if opened is not None else None
         if opened is None or place is None:
             return False
         # One that has ended has let it wait for another attempt, which is due later; or it was given, and met the tombstone when it wrote how that did.
-        waits_on = answer.retry_at is not None and answer.retry_at > due_at_of(place)
+        # Who finds the tombstone of a cancel before does not know which: what is over by now, that one had to tell.
+        waits_on = answer.is_repeated or (answer.retry_at is not None and answer.retry_at > due_at_of(place))
         return not waits_on or self.collections.state(collection).number <= opened.number
 
     def _was_hastened(self, job_id: JobId, answer: Cancelled, deleted: StoredTimer | None, *, now: datetime) -> bool:
