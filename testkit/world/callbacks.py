@@ -45,11 +45,6 @@ class CallbackPromises:
         self._expect = expect
         self._told: dict[tuple[str, str], dict[str, Told]] = {}
         self._ends: dict[str, set[State]] = {}
-        self._replayed: set[str] = set()
-
-    def replayed(self, key: str) -> None:
-        """Its job may fail once more, and be told of that once more."""
-        self._replayed.add(key)
 
     def ended(self, key: str, state: State) -> None:
         """The row of a job has come to an end."""
@@ -79,26 +74,16 @@ class CallbackPromises:
             if letter.timer is not None and is_callback(letter.timer.job.identity):
                 self._note(letter.timer, letter.timer.job.payload.text)
         for (told_id, name), tellings in self._told.items():
-            is_once = len(tellings) == 1 or parse_job_id(told_id).key in self._replayed
-            self._expect(is_once, f"{name} of {told_id} was called by {len(tellings)} jobs")
+            self._expect(len(tellings) == 1, f"{name} of {told_id} was called by {len(tellings)} jobs")
         for job_id, callbacks in jobs.items():
             names = {name.value for name, _ in callbacks.named()}
             told = {name: self._told.get((str(job_id), name), {}) for name in names}
             found = {name: {each.state for each in tellings.values()} for name, tellings in told.items() if tellings}
             expected = self._expected(job_id, rows, is_success=succeeded(job_id.key))
-            row = rows.get(job_id.key)
-            if row is not None and row.state is State.MOVED:
-                self._expect(not found, f"{job_id} goes on under another id, and told {found}")
-            elif expected is None:
+            if expected is None:
                 self._expect(found.keys() >= names & {"on_end"}, f"on_end was not told of {job_id}: {found}")
             else:
-                # A replay goes on after an end that was told.
-                ends = {
-                    expected,
-                    *(self._ends.get(job_id.key, ()) if job_id.key in self._replayed else ()),
-                } & _OF.keys()
-                due = {name: {end for end in ends if name in _OF[end]} for name in names}
-                due = {name: told_of for name, told_of in due.items() if told_of}
+                due = {name: {expected} for name in names & _OF[expected]}
                 self._expect(found == due, f"{job_id} ended as {expected}, and told {found} instead of {due}")
 
     def _expected(self, job_id: JobId, rows: Mapping[str, LedgerRow], *, is_success: bool) -> State | None:

@@ -15,6 +15,7 @@ from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.operations.operation import OperationKind, Shift
 from testkit.world.process import SMOOTHLY, Conditions
+from testkit.world.world import World
 from tests.properties.machine import (
     CONDITIONS,
     DUE_IN,
@@ -74,7 +75,7 @@ class Controlled(Scheduler):
         asked=st.none() | OPERATIONS,
     )
     def begin(self, audits, seconds, first, asked) -> None:
-        self.begin_in(audits=audits)
+        self.world = World(audits=audits, lambdas=self.lambdas)
         self.world.clock.tick(seconds * SECOND)
         self.copies: list = []
         self.operations = 0
