@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
-import httpx
 from botocore.credentials import Credentials
 
 from functions.api.app import app_of
@@ -25,8 +24,6 @@ from functions.domain.jobs.claims import MESSAGE_LIFE
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import TERMINAL
-from functions.domain.targets.targets import DEFAULT_TARGETS, AllowedTargets
-from functions.domain.tenants.access import ANYBODY
 from functions.domain.tenants.plan import DEFAULT_PLAN, Limits
 from functions.domain.wheel import Wheel
 from functions.operations.executor import OperationExecutor
@@ -40,8 +37,8 @@ from functions.sweeper.rooms import RoomOpener
 from functions.sweeper.sweep import Sweeper
 from functions.worker.execute import Worker
 from testkit import fakes
-from testkit.events import Context, a_request
 from testkit.fakes.ready_queue import received
+from testkit.in_process_api import InProcess, api_settings
 from testkit.parts import PARTS
 from testkit.virtual_targets import Answer, Call, Respond, VirtualTargets
 from tickwheel.client import Client
@@ -49,18 +46,7 @@ from tickwheel.client.backoff import Backoff
 
 __all__ = ["Answer", "Call", "Scheduler", "Waiting"]
 
-_ANYWHERE = (
-    *DEFAULT_TARGETS,
-    "http://*",
-    "arn:aws:lambda:*:*:function:*",
-    "arn:aws:sqs:*:*:*",
-    "arn:aws:sns:*:*:*",
-    "arn:aws:events:*:*:event-bus/*",
-    "arn:aws:states:*:*:stateMachine:*",
-)
 _ENDPOINT = "https://scheduler.invalid"
-_ACCOUNT = "123456789012"
-_CALLER = f"arn:aws:iam::{_ACCOUNT}:user/test"
 _CAPACITY = 1_000_000
 _NEVER_SHED = timedelta(days=3650)
 
@@ -102,7 +88,7 @@ class Scheduler:
         self._operations = fakes.InMemoryOperationStore()
         self._tokens = itertools.count(1)
         self._failures: list[Exception] = []
-        settings = _settings(plans)
+        settings = api_settings(WHEEL, plans)
         given = _Given(self._given(letters, settings))
         self._parts = parts = given.parts = Container(given, parts=PARTS)
         self._scanner = parts.build(Scanner)
@@ -130,7 +116,7 @@ class Scheduler:
             _ENDPOINT,
             region="us-east-1",
             credentials=Credentials("test", "test"),
-            transport=_InProcess(app.resolver.resolve, self._failures, parts["plans"].one_revision),
+            transport=InProcess(app.resolver.resolve, self._failures, parts["plans"].one_revision),
             backoff=Backoff(sleep=lambda seconds: self._pass(timedelta(seconds=seconds))),
         )
         """The client, as of any deployment."""
@@ -341,70 +327,6 @@ _OF_PARTS: Mapping[str, Callable[[Container], Any]] = {
     "pending": lambda parts: parts["tally"],
     "usage": lambda parts: parts["tally"],
 }
-
-
-class _InProcess(httpx.BaseTransport):
-    """Hands requests to the API as the gateway does, signed by one caller."""
-
-    def __init__(
-        self,
-        resolve: Callable[[dict[str, Any], Any], dict[str, Any]],
-        failures: list[Exception],
-        one_revision: Callable[[], Any],
-    ) -> None:
-        self._resolve = resolve
-        self._failures = failures
-        self._one_revision = one_revision
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Raises what the API failed with: it would be a 503 of a deployment, and a log line."""
-        event = a_request(
-            request.method,
-            request.url.raw_path.partition(b"?")[0].decode(),
-            raw=request.read().decode() or None,
-            headers=dict(request.headers),
-            query=dict(request.url.params),
-            caller=_CALLER,
-        )
-        with self._one_revision():
-            answer = self._resolve(event, Context())
-        if self._failures:
-            raise self._failures.pop(0)
-        return httpx.Response(
-            answer["statusCode"], headers=answer.get("headers", {}), content=(answer.get("body") or "").encode()
-        )
-
-
-def _settings(plans: Mapping[str, Limits]) -> ApiSettings:
-    named = {f"{name}_TABLE": name.lower() for name in _TABLES}
-    return ApiSettings.model_validate(
-        {
-            "STAGE": "test",
-            "BUCKET_SECONDS": WHEEL.bucket // SECOND,
-            "LOOKAHEAD_SECONDS": WHEEL.lookahead // SECOND,
-            "SKEW_SECONDS": WHEEL.skew // SECOND,
-            "GUARD_SECONDS": WHEEL.guard // SECOND,
-            "WRITE_SHARDS": WHEEL.write_shards,
-            "SCAN_SHARDS": WHEEL.scan_shards,
-            "PLANS": {name: dict(limits) for name, limits in plans.items()},
-            **named,
-            "READY_QUEUE_URLS": ("critical", "high", "normal", "low"),
-            "AUDIT_STREAM": "audit",
-            "PAYLOAD_BUCKET": "payloads",
-            "WEBHOOK_SECRET": "webhooks",
-            "ALLOWED_TARGETS": AllowedTargets(_ANYWHERE),
-            "ALLOW_PLAIN_HTTP": True,
-            "MAX_TIMEOUT_SECONDS": 110,
-            "OPERATIONS_FUNCTION": "operations",
-            "OPERATORS": (ANYBODY,),
-            "JWT_TENANT_CLAIM": "",
-            "SUBMISSION_QUEUE_URLS": (),
-            "REFUSED_QUEUE_URLS": (),
-        }
-    )
-
-
-_TABLES = ("TIMERS", "TENANTS", "SHARDS", "LEDGER", "SCHEDULES", "SCHEDULE_STATE", "DEAD_LETTERS")
 
 
 def _one_after_another(rule: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:

@@ -10,6 +10,7 @@ import pytest
 
 from functions.adapters.dynamodb.ledger_row import STARTS
 from functions.domain.instants import from_ms
+from functions.domain.jobs.collection import release_named
 from functions.domain.jobs.job import Delivery
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.lifecycle import TERMINAL, State
@@ -42,7 +43,9 @@ def states(deployment: Deployment, *, since: datetime = EVER) -> dict[str, State
     pages = deployment.client("dynamodb").get_paginator("scan").paginate(TableName=deployment.table("Ledger"))
     items = (item for page in pages for item in page["Items"] if STARTS not in item["k"]["S"])
     rows = [row for row in items if from_ms(int(row["u"]["N"])) >= since]
-    return {row["k"]["S"]: State(row["s"]["S"]) for row in rows}
+    found = {row["k"]["S"]: State(row["s"]["S"]) for row in rows}
+    # A release of a collection is no job of its tenant's: the trail has the jobs that it gave.
+    return {key: state for key, state in found.items() if release_named(*key.split("#", 1)) is None}
 
 
 def ends_by_trail(deployment: Deployment) -> dict[str, set[str]]:

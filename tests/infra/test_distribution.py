@@ -160,4 +160,4 @@ def test_the_same_sources_make_the_same_bytes(wheels: dict[str, Path], tmp_path:
 
 
 def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHONPATH", "PYTEST_"))}

@@ -13,7 +13,7 @@ METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "trace"}
 
 
 def test_the_resolver_answers_what_is_declared_and_beside_it_unknown_verbs_only(stage: Stage):
-    app = stage.module("api").app
+    app = stage.module("api").app.resolver
     answered = {(route.method, route.path) for route in [*app._static_routes, *app._dynamic_routes]}
     of_verbs = {(route.method, route.whole_path) for route in ROUTES if route.verb}
 

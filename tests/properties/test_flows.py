@@ -90,7 +90,7 @@ class FlowingJobs(Scheduler):
 
 
 def test_what_flows_promise_is_kept():
-    run_state_machine_as_test(FlowingJobs, settings=settings(SCHEDULER_SETTINGS, max_examples=3_000))
+    run_state_machine_as_test(FlowingJobs, settings=settings(SCHEDULER_SETTINGS, max_examples=500))
 
 
 def lets_in_without_a_permit(monkeypatch: pytest.MonkeyPatch) -> dict[type, type]:
