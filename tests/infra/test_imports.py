@@ -11,6 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 IMPORTED: Mapping[str, str] = {
+    "functions": "the name and the folder of the package, which are others in a wheel",
     "functions.adapters.dynamodb.tables": "the key schemas of all tables",
     "functions.api.http.requests": "what a stage takes as a job, for the templates of event rules",
     "functions.api.http.route": "the shape of a route",
