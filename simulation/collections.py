@@ -89,9 +89,9 @@ class SimulatedCollections:
         self._write(collection, 1)
         return self.rows_of_all.note_full(collection, number)
 
-    def places(self, collection: CollectionId, *, limit: int) -> list[str]:
+    def places(self, collection: CollectionId, *, after: str = "", limit: int) -> list[str]:
         """Half a read unit for each 4 KB of all the rows."""
-        found = self.rows_of_all.places(collection, limit=limit)
+        found = self.rows_of_all.places(collection, after=after, limit=limit)
         size = sum(self.rows_of_all.size_of(collection, place) for place in found)
         self._read([size], share=0.5)
         return found
