@@ -11,6 +11,7 @@ import pytest
 
 from scripts.distribution.__main__ import main
 from scripts.distribution.engine import ENGINE, PACKAGES, ROOT, version
+from scripts.licences import pins
 
 APP = """\
 import functions  # of the user's own
@@ -47,20 +48,14 @@ def python(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) ->
     uv = ROOT / ".tools" / "bin" / "uv"
     subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, folder / "venv"], check=True)
     found = folder / "venv" / "bin" / "python"
+    # Of the versions that are pinned here: what others release meanwhile fails no test.
+    pinned = pins(ROOT / "requirements.txt") | pins(ROOT / "scripts" / "uv.txt")
+    constraints = folder / "constraints.txt"
+    constraints.write_text("".join(f"{name}=={version}\n" for name, version in pinned.items()))
     client, engine = wheels["tickwheel"], wheels[ENGINE]
+    wanted = [f"tickwheel[cdk,testing] @ {client.as_uri()}", engine, "pytest"]
     subprocess.run(
-        [
-            uv,
-            "pip",
-            "install",
-            "--quiet",
-            "--python",
-            found,
-            f"tickwheel[cdk,testing] @ {client.as_uri()}",
-            engine,
-            "pytest",
-        ],
-        check=True,
+        [uv, "pip", "install", "--quiet", "--python", found, "--constraint", constraints, *wanted], check=True
     )
     return found
 
