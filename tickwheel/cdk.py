@@ -1,4 +1,4 @@
-"""Tickwheel in an application of the AWS CDK: `pip install 'tickwheel[cdk]'`.
+"""Tickwheel in an application of the AWS CDK: the extra `cdk` of the package.
 
 from aws_cdk import App
 from tickwheel.cdk import Stage, Tickwheel
@@ -12,6 +12,8 @@ try:  # in the wheel `make dist` writes `tickwheel_engine.` before both
     from infra.scheduler import Tickwheel
     from infra.stage import Stage
 except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(f"{error.name} is not installed: pip install 'tickwheel[cdk]'", name=error.name) from None
+    raise ModuleNotFoundError(
+        f"{error.name} is not installed: install tickwheel with its extra `cdk`", name=error.name
+    ) from None
 
 __all__ = ["Stage", "Tickwheel"]
