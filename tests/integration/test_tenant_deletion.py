@@ -12,7 +12,6 @@ from functions.domain.instants import MINUTE
 from functions.domain.targets.concurrency import Permit
 from functions.domain.targets.flows import THE_STAGE, FlowId
 from functions.domain.tenants.changes import EFFECTIVE_AFTER, FORGOTTEN_AFTER
-from functions.domain.tenants.deletion import DeletionStage
 from functions.services.far_ring.flow_order import row_of
 from functions.services.tenants.plans import KNOWN_FOR
 from testkit.builders import a_breaker, a_filter, a_timer, an_operation
@@ -191,9 +190,9 @@ def test_large_results_of_a_tenant_go_with_it_and_those_of_another_stay(stage: S
     stage.work()
     assert [key.split("/")[:2] for key in kept_results(stage)] == [["results", "acme"], ["results", "acme2"]]
 
-    data = stage.module("operations").wiring.tenant_data
-    while data.sweep("acme", DeletionStage.OBJECTS, after="").after is not None:
-        pass
+    stage.call("DELETE", "/v1/tenants/acme", query={"confirm": "acme"})
+    stage.travel(WAIT)
+    erase(stage)
 
     assert [key.split("/")[1] for key in kept_results(stage)] == ["acme2"]
 
