@@ -41,6 +41,7 @@ class CalledBackJobs(Scheduler):
         super().submit_it(submission, due_in, is_keyed=is_keyed, conditions=conditions)
 
 
+@pytest.mark.long
 def test_each_end_is_told_once_to_who_asked_for_it():
     run_state_machine_as_test(CalledBackJobs, settings=settings(SCHEDULER_SETTINGS, max_examples=200))
 

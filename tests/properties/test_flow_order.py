@@ -55,6 +55,7 @@ class OrderedJobs(Scheduler):
                 self.began(worker)
 
 
+@pytest.mark.long
 def test_the_jobs_of_an_ordered_flow_run_one_at_a_time_and_none_is_lost(monkeypatch: pytest.MonkeyPatch):
     # A job whose submission died before it was placed holds those behind it for an hour, and one that is due after it was missed for another.
     monkeypatch.setattr(world, "MOST_DRAINED", 40 * HOUR)

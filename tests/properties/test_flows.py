@@ -89,6 +89,7 @@ class FlowingJobs(Scheduler):
         super().come_after_the_end()
 
 
+@pytest.mark.long
 def test_what_flows_promise_is_kept():
     run_state_machine_as_test(FlowingJobs, settings=settings(SCHEDULER_SETTINGS, max_examples=500))
 
@@ -124,7 +125,7 @@ def forgets_its_turn(monkeypatch: pytest.MonkeyPatch) -> dict[type, type]:
     [
         (lets_in_without_a_permit, "calls at the same time"),
         (spends_what_is_spent, "tokens within"),
-        (removes_before_it_sends, "lost"),
+        pytest.param(removes_before_it_sends, "lost", marks=pytest.mark.long),
         (forgets_its_turn, "lost"),
     ],
     ids=lambda each: getattr(each, "__name__", ""),
