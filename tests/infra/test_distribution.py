@@ -108,6 +108,7 @@ def test_a_users_test_has_a_scheduler_in_memory_by_its_fixture(python: Path, tmp
     assert "1 passed" in told.stdout, told.stdout
 
 
+@pytest.mark.long
 def test_a_users_app_makes_the_stacks_beside_folders_of_its_own_with_the_same_names(
     python: Path, tmp_path: Path
 ) -> None:

@@ -44,9 +44,11 @@ def test_the_layer_keeps_only_the_models_of_the_services_that_are_used(
 ) -> None:
     commands: list[list[str]] = []
     monkeypatch.setattr(bundling, "lambda_python", lambda: None)
+    monkeypatch.setenv("PIP_INDEX_URL", "https://index.example/simple")
 
-    def install(command: list[str], *, check: bool) -> None:
+    def install(command: list[str], *, check: bool, env: dict[str, str]) -> None:
         commands.append(command)
+        assert env["UV_DEFAULT_INDEX"] == "https://index.example/simple"
         for model in ("ec2", "iam", *bundling.SERVICES):
             for library in ("botocore", "boto3"):
                 (tmp_path / "python" / library / "data" / model).mkdir(parents=True)

@@ -45,6 +45,7 @@ def files_of(checkout: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stage", [stage.name for stage in STAGES])
 def test_another_process_folder_and_order_of_hashes_make_no_difference(stage: str, tmp_path: Path) -> None:
     checkouts = [checked_out(tmp_path / "a"), checked_out(tmp_path / "somewhere" / "else")]

@@ -29,6 +29,7 @@ def stage(dynamodb_local: DynamoDBLocal, monkeypatch: pytest.MonkeyPatch) -> Ite
         yield restored.stage
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("operation", operations_of(document()))
 def test_no_mistake_of_a_caller_is_a_fault_of_the_stage(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], operation: str

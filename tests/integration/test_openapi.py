@@ -31,6 +31,7 @@ TEXTS = ("text/", "application/json", "application/javascript", "application/xml
 """What API Gateway hands on as text; the rest comes in base64."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("operation", operations_of(document()))
 def test_whatever_is_asked_is_answered_as_described(stage: Stage, monkeypatch: pytest.MonkeyPatch, operation: str):
     monkeypatch.setitem(HANDLERS, "long", lambda payload, invocation: {"statusCode": 202})

@@ -90,6 +90,7 @@ def erase(stage: Stage) -> None:
     stage.module("operations").handler({}, Context(remaining_ms=600_000))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_nothing_of_a_tenant_is_left_but_its_row_and_another_keeps_all(stage: Stage):
     fill(stage, "acme")

@@ -15,6 +15,8 @@ from tests.properties.shared import have_flows
 
 History = Callable[[World], None]
 Mutation = Callable[[pytest.MonkeyPatch], Any]
+BRIEF = 40
+
 Broken = tuple[History, Mutation, str]
 """A history, what breaks a promise in it, and what the world says of that."""
 
@@ -39,6 +41,11 @@ def run_mutant(machine: type[Machine], lambdas: dict[type, type]) -> None:
 
     Mutant.lambdas = lambdas
     run_state_machine_as_test(Mutant, settings=settings(SCHEDULER_SETTINGS, report_multiple_bugs=False))
+
+
+def run_briefly(machine: type[Machine]) -> None:
+    """The first of the histories that a test of the mark `long` goes through. Raises AssertionError as that does."""
+    run_state_machine_as_test(machine, settings=settings(SCHEDULER_SETTINGS, max_examples=BRIEF))
 
 
 def kept_in_each_history(*histories: History, of: Iterable[Broken]) -> Callable[..., None]:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.properties import control_histories as histories
 from tests.properties import control_mutations as mutations
 from tests.properties.control_machine import CONTROLLED_SETTINGS, Controlled
-from tests.properties.lives import broken_by_each_mutation, kept_in_each_history
+from tests.properties.lives import broken_by_each_mutation, kept_in_each_history, run_briefly
 
-TestControlled = Controlled.TestCase
+TestControlled = pytest.mark.long(Controlled.TestCase)
 TestControlled.settings = CONTROLLED_SETTINGS
+
+
+def test_every_promise_is_kept_in_the_first_histories() -> None:
+    run_briefly(Controlled)
+
 
 BROKEN = [
     (histories.a_target_falls_silent, mutations.holds_without_a_watchdog, "lost"),

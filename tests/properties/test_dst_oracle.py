@@ -156,6 +156,7 @@ def chunk_of(number: int) -> list[Change]:
     return changes()[number::CHUNKS]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_by_default_a_cron_does_around_every_clock_change_what_cronsim_says(chunk: int):
     differences = [
@@ -168,6 +169,7 @@ def test_by_default_a_cron_does_around_every_clock_change_what_cronsim_says(chun
     assert not differences
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_what_follows_elapsed_time_fires_in_each_minute_in_which_the_wall_shows_a_time_that_matches(chunk: int):
     differences = []

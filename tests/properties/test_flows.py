@@ -47,6 +47,7 @@ class FlowingJobs(Scheduler):
                 self.began(worker)
 
 
+@pytest.mark.long
 def test_what_flows_promise_is_kept_where_all_jobs_name_them():
     run_state_machine_as_test(FlowingJobs, settings=settings(SCHEDULER_SETTINGS, max_examples=300))
 
@@ -72,7 +73,7 @@ def forgets_its_turn(monkeypatch: pytest.MonkeyPatch) -> dict[type, type]:
     [
         (mutations.lets_in_without_a_permit, "calls at the same time"),
         (mutations.spends_what_is_spent, "tokens within"),
-        (removes_before_it_sends, "lost"),
+        pytest.param(removes_before_it_sends, "lost", marks=pytest.mark.long),
         (forgets_its_turn, "lost"),
     ],
     ids=lambda each: getattr(each, "__name__", ""),

@@ -44,6 +44,7 @@ class CappedTenants(Scheduler):
                 self.began(worker)
 
 
+@pytest.mark.long
 def test_the_scheduler_keeps_the_caps_of_its_tenants():
     run_state_machine_as_test(CappedTenants, settings=settings(SCHEDULER_SETTINGS, max_examples=80))
 

@@ -13,11 +13,15 @@ from functions.domain.instants import SECOND
 from testkit.builders import a_submission
 from testkit.world.process import HELD, Conditions, Fate, Fault
 from tests.properties import histories, mutations
-from tests.properties.lives import broken_by_each_mutation, kept_in_each_history, name_of, run_mutant
+from tests.properties.lives import broken_by_each_mutation, kept_in_each_history, name_of, run_briefly, run_mutant
 from tests.properties.machine import SCHEDULER_SETTINGS, Scheduler
 
-TestScheduler = Scheduler.TestCase
+TestScheduler = pytest.mark.long(Scheduler.TestCase)
 TestScheduler.settings = SCHEDULER_SETTINGS
+
+
+def test_every_promise_is_kept_in_the_first_histories() -> None:
+    run_briefly(Scheduler)
 
 
 class FailingAttempts(Scheduler):

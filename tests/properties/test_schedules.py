@@ -19,12 +19,17 @@ from tests.properties.lives import (
     kept_in_each_history,
     live_through,
     name_of,
+    run_briefly,
     run_mutant,
 )
 from tests.properties.schedule_machine import SCHEDULES_SETTINGS, Schedules
 
-TestSchedules = Schedules.TestCase
+TestSchedules = pytest.mark.long(Schedules.TestCase)
 TestSchedules.settings = SCHEDULES_SETTINGS
+
+
+def test_every_promise_is_kept_in_the_first_histories() -> None:
+    run_briefly(Schedules)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +42,7 @@ TestSchedules.settings = SCHEDULES_SETTINGS
         (mutations.counts_what_lies_between_two_versions, "counted .* gaps of"),
         (mutations.admits_whatever_comes, "ran after it was"),
         (mutations.takes_each_run_for_ended, "follows the end of nothing"),
-        (mutations.takes_whatever_is_late_for_missed, "was dropped at"),
+        pytest.param(mutations.takes_whatever_is_late_for_missed, "was dropped at", marks=pytest.mark.long),
     ],
     ids=name_of,
 )

@@ -503,6 +503,7 @@ def test_every_invariant_is_named_by_a_run_of_broken_code() -> None:
     assert {invariant for _, _, invariant in EPISODES} == set(Invariant)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("mutation", "invariant"),
     [
@@ -540,6 +541,7 @@ def test_episodes_with_collections_find_a_scheduler_that(mutation, invariant, mo
     assert any(invariant in _named(outcome) for outcome in outcomes)
 
 
+@pytest.mark.long
 def test_ten_thousand_jobs_under_every_fault_keep_every_promise() -> None:
     result = CliRunner().invoke(app, ["verify", "--jobs", "10000", "--seed", "2027", "--json"], catch_exceptions=False)
 

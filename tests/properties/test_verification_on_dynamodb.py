@@ -165,6 +165,7 @@ def a_target_is_heard_before_its_job_is_rescued(stage: Stage) -> None:
     rescuer.finish()
 
 
+@pytest.mark.long
 def test_episodes_with_every_fault_are_the_same_histories_on_the_fakes_and_on_dynamodb(
     on_dynamodb: OnDynamoDB, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,6 +189,7 @@ def test_episodes_with_every_fault_are_the_same_histories_on_the_fakes_and_on_dy
     assert not left, "choose seeds that are struck by these, too"
 
 
+@pytest.mark.long
 def test_an_episode_of_weeks_in_which_rows_expire_is_the_same_history_on_dynamodb(
     on_dynamodb: OnDynamoDB, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,6 +212,7 @@ def test_an_episode_of_weeks_in_which_rows_expire_is_the_same_history_on_dynamod
     assert expired == expired_here * 2
 
 
+@pytest.mark.long
 def test_what_is_counted_of_tenants_is_exact_while_nothing_goes_wrong(
     on_dynamodb: OnDynamoDB, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -271,6 +274,7 @@ def test_a_process_dies_between_two_writes_of_one_call(on_dynamodb: OnDynamoDB) 
     assert (outcome.calls, found_in(outcome)) == (1, set())
 
 
+@pytest.mark.long
 def test_episodes_whose_processes_die_within_calls_keep_every_promise(on_dynamodb: OnDynamoDB) -> None:
     outcomes = [run_episode(seed, (Fault.KILLED_WITHIN,), stores=on_dynamodb) for seed in DIES_WITHIN]
 
@@ -363,6 +367,7 @@ def test_a_row_that_was_written_behind_its_back_is_reported_at_the_end(on_dynamo
         stage.end()
 
 
+@pytest.mark.long
 def test_the_command_runs_on_dynamodb_and_repeats_there() -> None:
     command = ["verify", "--episode", "10", "--faults", ",".join(IN_MEMORY), "--json"]
 

@@ -7,8 +7,13 @@ import pytest
 from simulation.catalogue import SCENARIOS
 from simulation.suite import LONGEST_FIRST, run_all, run_one
 
+SHORT = {"creation", "executions_fresh", "front_door", "steady_fresh", "sweep"}
+"""Those of a second or two."""
 
-@pytest.mark.parametrize("name", SCENARIOS)
+
+@pytest.mark.parametrize(
+    "name", [name if name in SHORT else pytest.param(name, marks=pytest.mark.long) for name in SCENARIOS]
+)
 def test_a_scenario_holds_its_targets(name: str) -> None:
     result = run_one(name, is_full=False, seed=1)
 
@@ -27,6 +32,7 @@ def test_full_size_is_described_like_reduced_size(name: str) -> None:
     assert full.window[1] <= full.until
 
 
+@pytest.mark.long
 def test_processes_give_the_same_results_in_the_order_that_was_asked_for() -> None:
     shares: dict[str, float] = {}
 
@@ -41,7 +47,7 @@ def test_processes_give_the_same_results_in_the_order_that_was_asked_for() -> No
 
 
 def test_what_is_begun_first_exists() -> None:
-    assert set(LONGEST_FIRST) <= set(SCENARIOS)
+    assert {*LONGEST_FIRST, *SHORT} <= set(SCENARIOS)
 
 
 def test_the_page_of_the_docs_names_every_scenario() -> None:

@@ -62,18 +62,18 @@ def test_an_episode_does_not_depend_on_the_process_that_it_runs_in() -> None:
 
 
 def test_only_the_faults_that_are_named_strike() -> None:
-    found = json.loads(run("--jobs", "500", "--seed", "1", "--faults", "skew, stalls", "--json").stdout)
+    found = json.loads(run("--jobs", "200", "--seed", "1", "--faults", "skew, stalls", "--json").stdout)
 
-    assert found["episodes"] == 5
+    assert found["episodes"] == 2
     assert found["faults"].keys() == {"skew", "stalls", "none", "all"}
     assert found["faults"]["skew"]["struck"] > 0
 
 
 def test_the_table_names_faults_and_invariants_and_the_seed() -> None:
-    result = run("--jobs", "300", "--seed", "1")
+    result = run("--jobs", "100", "--seed", "1")
 
     assert result.exit_code == 0
-    assert "300 jobs" in result.stdout
+    assert "100 jobs" in result.stdout
     words = ("fault", "struck", "nothing", "effect", "fences", "letters", "all")
     assert all(word in result.stdout for word in words)
     assert "every promise was kept; seed 1" in result.stdout

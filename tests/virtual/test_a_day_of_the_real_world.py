@@ -146,8 +146,8 @@ def test_all_but_those_that_never_fire_are_taken() -> None:
     ("timezone", "start", "days"),
     [
         ("UTC", datetime(2027, 3, 1, 10, 20, 30, tzinfo=UTC), 1),
-        ("Europe/Berlin", datetime(2027, 3, 25, 10, 20, 30, tzinfo=UTC), 7),
-        ("America/New_York", datetime(2027, 11, 6, 10, 20, 30, tzinfo=UTC), 2),
+        pytest.param("Europe/Berlin", datetime(2027, 3, 25, 10, 20, 30, tzinfo=UTC), 7, marks=pytest.mark.long),
+        pytest.param("America/New_York", datetime(2027, 11, 6, 10, 20, 30, tzinfo=UTC), 2, marks=pytest.mark.long),
     ],
     ids=["a plain day", "the week in which Berlin's clocks go forward", "the days on which New York's go back"],
 )
@@ -166,6 +166,7 @@ def test_every_fire_happens_once_and_no_other_on(timezone: str, start: datetime,
     check_end_to_start(stage, since=start, until=until)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("misfire", Misfire)
 def test_an_outage_of_three_hours_is_made_up_for_as_the_misfire_policy_says(misfire: Misfire) -> None:
     start = datetime(2027, 3, 1, 0, 20, 30, tzinfo=UTC)

@@ -76,6 +76,7 @@ def test_the_spreads_of_these_tests_are_apart():
     assert SECOND < delay_below(SHORT) < MINUTE * 2 < delay_below(LONG) - MINUTE
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("before", "default"), list(permutations([None, SHORT, LONG], 2)))
 def test_a_changed_default_neither_moves_nor_repeats_nor_skips_a_fire_whoever_puts_the_definition_again(
     before: timedelta | None, default: timedelta | None
