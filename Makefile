@@ -70,7 +70,7 @@ test-fast: setup ## the tests that need no cloud: domain, fakes, state machine
 	@pytest -n 2 -m "not long" tests/unit tests/properties
 
 demo: setup ## deploy to a local cloud and fire 1,335 real jobs for 66 tenants
-	@python -m tickwheel.demo
+	@tickwheel demo
 
 up: setup ## start the local cloud and deploy to it; it stays until `make down`
 	@tickwheel local up

@@ -49,10 +49,7 @@ _MOST_SHOWN = 300
 
 
 class Ground:
-    """stage: as it is described in infra/stage.py. run: what the names of this run's tenants have in common.
-
-    previous_release: a revision of this repository.
-    """
+    """stage: as it is described in infra/stage.py. run: what the names of this run's tenants have in common."""
 
     def __init__(
         self,
@@ -67,7 +64,7 @@ class Ground:
         previous: a revision, where it is not the release before.
         """
         self.stage = stage
-        self.previous_release = previous or previous_release(find_checkout())
+        self._previous = previous
         self.run = secrets.token_hex(4)
         self.began_at = datetime.now(UTC)
         self.options = dict(aws or {})
@@ -91,6 +88,11 @@ class Ground:
             transport=self._transport(),
             timeout=_PATIENCE,
         )
+
+    @property
+    def previous_release(self) -> str:
+        """The revision that `roll back` deploys. Raises NotACheckout where only a checkout could tell."""
+        return self._previous or previous_release(find_checkout())
 
     @property
     def _most(self) -> int:
