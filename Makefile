@@ -46,6 +46,7 @@ check: setup ## what CI checks before the tests: format, lint, types, import con
 
 format: setup ## format and fix what can be fixed
 	@python -m scripts.client_values
+	@python -m scripts.sync_client
 	@python -m scripts.command_index
 	@ruff format .
 	@ruff check --fix-only --quiet .

@@ -27,7 +27,7 @@ from testkit.resources import Resources
 from tickwheel.client import Client
 from tickwheel.client.endpoint import Endpoint, LoopbackTransport
 from tickwheel.client.jobs import NewJob, Submitted
-from tickwheel.client.signing import SigV4, default_credentials
+from tickwheel.client.signing import DefaultCredentials, SigV4
 from tickwheel.errors import TickwheelError
 from tickwheel.local.checkout import find_checkout
 from tickwheel.local.settings import LOCAL_REGION
@@ -114,7 +114,7 @@ class Ground:
         """The credentials of whoever runs this."""
         if "aws_access_key_id" in self.options:
             return Credentials(self.options["aws_access_key_id"], self.options["aws_secret_access_key"])
-        return default_credentials(Session())
+        return DefaultCredentials(Session()).find()
 
     @cached_property
     def operator(self) -> Credentials:
