@@ -5,8 +5,9 @@ and what starts jobs carries an idempotency key, with which a repeat is the same
 """
 
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
@@ -17,6 +18,15 @@ from tickwheel.client.calls.call import Call, listed
 from tickwheel.client.fields import encode, said, without_none
 from tickwheel.client.fires import Backfill, Difference, Fire, FireCount
 from tickwheel.client.instants import format_instant
+from tickwheel.client.schedule_batches import (
+    MOST_SCHEDULES_A_REQUEST,
+    EncodedSchedule,
+    content_of,
+    may_be_taken_later,
+    read_puts,
+    refuses_all,
+    schedule_batches,
+)
 from tickwheel.client.schedule_stats import ScheduleStats
 from tickwheel.client.schedules import NewSchedule, NotStored, Overlap, Put, Schedule, Stored
 from tickwheel.errors import ApiProblem, FieldProblem, InvalidSchedule, Unreachable
@@ -46,25 +56,37 @@ class Schedules:
         self,
         schedules: Iterable[NewSchedule],
         *,
-        threads: int = 8,
+        threads: int = 4,
+        batch_size: int = MOST_SCHEDULES_A_REQUEST,
         on_progress: Callable[[Put], None] | None = None,
     ) -> Sequence[Put]:
-        """Creates or replaces any number of schedules, with one request each and several at a time; one result each, in order.
+        """Creates or replaces any number of schedules, in requests of up to 25 and several at a time; one result each, in order.
 
-        None raises: each result is Stored or NotStored. `on_progress` is called with each result as it comes, on the
-        thread that called this.
+        None raises: each result is Stored or NotStored. The schedules are read as they are sent, and `on_progress` is called with
+        each result in their order, on the thread that called this.
         """
+        results: list[Put] = []
+        under_way: deque[Future[Sequence[Put]]] = deque()
+
+        def settle() -> None:
+            for result in under_way.popleft().result():
+                results.append(result)
+                if on_progress is not None:
+                    on_progress(result)
+
         with ThreadPoolExecutor(threads, thread_name_prefix="put") as pool:
-            futures = [pool.submit(self._put_safely, schedule) for schedule in schedules]
             try:
-                for future in as_completed(futures):
-                    if on_progress is not None:
-                        on_progress(future.result())
+                for batch in schedule_batches(schedules, max(1, min(batch_size, MOST_SCHEDULES_A_REQUEST))):
+                    under_way.append(pool.submit(self._put_batch, batch))
+                    if len(under_way) > threads:
+                        settle()
+                while under_way:
+                    settle()
             except BaseException:
                 # Ctrl-C above all: what has not been sent is not sent any more.
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
-            return [future.result() for future in futures]
+        return results
 
     def patch(
         self, schedule_id: str, *, tenant: str, changes: Mapping[str, Any], if_version: int | None = None
@@ -234,6 +256,29 @@ class Schedules:
         condition = _condition(if_version=if_version)
         body = self._ask("POST", schedule_id, tenant, {"note": note}, verb=verb, condition=condition)
         return read_answer(Schedule.from_json, body)
+
+    def _put_batch(self, batch: Sequence[EncodedSchedule]) -> Sequence[Put]:
+        """One result each. What the scheduler was too busy for is asked for again, the first of it alone: that waits as it is told."""
+        results = [*self._send_batch(batch)]
+        while waiting := [number for number, result in enumerate(results) if may_be_taken_later(result)]:
+            first, *others = waiting
+            results[first] = self._put_safely(batch[first].schedule)
+            if may_be_taken_later(results[first]):
+                break
+            again = self._send_batch([batch[number] for number in others]) if others else []
+            for number, result in zip(others, again, strict=True):
+                results[number] = result
+        return results
+
+    def _send_batch(self, batch: Sequence[EncodedSchedule]) -> Sequence[Put]:
+        try:
+            body = self._call("POST", f"{_PATH}:batch", repeatable=True, content=content_of(batch))
+            return read_answer(lambda answer: read_puts(batch, answer), body)
+        except (ApiProblem, Unreachable) as error:
+            if isinstance(error, ApiProblem) and refuses_all(error) and len(batch) > 1:
+                # For what may be the fault of one of them, or because it is an older scheduler: each gets its own answer.
+                return [self._put_safely(each.schedule) for each in batch]
+            return [NotStored(asked=each.schedule, error=error) for each in batch]
 
     def _put_safely(self, schedule: NewSchedule) -> Put:
         try:
