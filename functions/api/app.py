@@ -27,6 +27,7 @@ from functions.api.jobs.routes import JobServices
 from functions.api.jobs.routes import routes as job_routes
 from functions.api.operations.manager import OperationManager
 from functions.api.operations.routes import routes as operation_routes
+from functions.api.schedules.batch import ScheduleBatch
 from functions.api.schedules.manager import ScheduleManager
 from functions.api.schedules.routes import ScheduleServices
 from functions.api.schedules.routes import routes as schedule_routes
@@ -120,7 +121,16 @@ def _services(  # noqa: PLR0917  what the routes of one feature or another need
     )
     return (
         (job_routes, parts.build(JobServices, finder=finder, explainer=explainer, refusals=refusals, rules=rules)),
-        (schedule_routes, parts.build(ScheduleServices, manager=schedules, rules=rules)),
+        (
+            schedule_routes,
+            parts.build(
+                ScheduleServices,
+                manager=schedules,
+                puts=parts.build(ScheduleBatch, manager=schedules),
+                refusals=refusals,
+                rules=rules,
+            ),
+        ),
         (dead_letter_routes, parts.build(DeadLetterServices)),
         (breaker_routes, parts.build(BreakerServices, breaker_store=breakers)),
         (flow_routes, parts.build(FlowServices)),
