@@ -46,6 +46,7 @@ check: setup ## what CI checks before the tests: format, lint, types, import con
 
 format: setup ## format and fix what can be fixed
 	@python -m scripts.client_values
+	@python -m scripts.sync_client
 	@python -m scripts.command_index
 	@ruff format .
 	@ruff check --fix-only --quiet .
@@ -73,7 +74,7 @@ docs: setup ## the site of the docs, in .build/site, with every link checked
 	@python -m scripts.docs_site
 
 demo: setup ## deploy to a local cloud and fire 1,335 real jobs for 66 tenants
-	@python -m tickwheel.demo
+	@tickwheel demo
 
 up: setup ## start the local cloud and deploy to it; it stays until `make down`
 	@tickwheel local up

@@ -2,15 +2,14 @@
 
 import gzip
 import json
-from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from bench.audit import a_job
 from bench.budgets import Units
 from bench.cost import Model
 from bench.cost_terms import Assumed, Deployed, Measured
+from bench.deployed import read_counts
 from bench.prices import read_prices_of_one
 from bench.results import FOLDER
 from functions.domain.audit import encode_ending
@@ -19,13 +18,9 @@ from functions.domain.metrics import DIMENSIONS, VALUES
 from infra.metrics import EMITTED
 from infra.stage import Stage
 
-TEMPLATES = Path(__file__).resolve().parent.parent / "tests" / "infra" / "templates"
-"""What a stage deploys, which tests hold to what is synthesised. Every stage has the same alarms, queues and keys."""
-
 _LINES = 1_000
 """Lines of the audit trail that are compressed together."""
 
-_OF_A_STAGE = "dev"
 _LOG_DAYS = {"ONE_DAY": 1, "ONE_WEEK": 7, "TWO_WEEKS": 14, "ONE_MONTH": 30, "THREE_MONTHS": 90, "ONE_YEAR": 365}
 _FUNCTIONS = ("api", "scanner", "worker", "sweeper", "operations", "dead_letters")
 
@@ -55,15 +50,6 @@ def read_measured() -> Measured:
 
 def deployed_of(stage: Stage) -> Deployed:
     """What it consists of."""
-    kinds: Counter[str] = Counter()
-    alarm_metrics = 0
-    for part in ("storage", "scheduler"):
-        template = json.loads((TEMPLATES / f"{_OF_A_STAGE}-{part}.json").read_text())
-        for resource in template["Resources"].values():
-            kinds[resource["Type"]] += 1
-            if resource["Type"] == "AWS::CloudWatch::Alarm":
-                listed = resource["Properties"].get("Metrics", ())
-                alarm_metrics += sum("MetricStat" in metric for metric in listed) or 1
     return Deployed(
         name=stage.name,
         shards=stage.wheel.scan_shards,
@@ -79,11 +65,7 @@ def deployed_of(stage: Stage) -> Deployed:
         pollers=sum(pollers.minimum for pollers in stage.pollers if pollers),
         ready=stage.ready_critical,
         metrics=len(every_metric()),
-        alarm_metrics=alarm_metrics,
-        composite_alarms=kinds["AWS::CloudWatch::CompositeAlarm"],
-        dashboards=kinds["AWS::CloudWatch::Dashboard"],
-        keys=kinds["AWS::KMS::Key"],
-        secrets=kinds["AWS::SecretsManager::Secret"],
+        **read_counts(),
     )
 
 

@@ -17,6 +17,7 @@ from constructs import Construct
 from functions.api.http.route import Route
 from functions.api.route_table import ROUTES
 from infra.acknowledge import acknowledge
+from infra.api_domain import ApiDomain
 from infra.package import Deployment, Function
 from infra.stage import Stage
 from infra.submission_files import SubmissionFiles
@@ -83,7 +84,11 @@ class Api(Construct):
         api = _front(self, stage=stage, function=self.function, authorizer=authorizers.HttpIamAuthorizer())
         _allow(self.operator, api=api)
         self.gateways, self.access_logs = {"signed": api}, {"signed": _access_log_name(self)}
-        self.endpoint = api.api_endpoint
+        self.api_id, self.default_endpoint = api.api_id, api.api_endpoint
+        domain = deployment.surroundings.domain
+        self.endpoint = f"https://{domain.name}" if domain else api.api_endpoint
+        if domain is not None:
+            ApiDomain(self, "Domain", domain=domain, api=api)
         self.token_endpoint: str | None = None
         if stage.jwt is not None:
             tokens = authorizers.HttpJwtAuthorizer("Tokens", stage.jwt.issuer, jwt_audience=list(stage.jwt.audience))
@@ -195,7 +200,7 @@ def _function(
             "OPERATORS": json.dumps(operators),
             "JWT_TENANT_CLAIM": stage.jwt.tenant_claim if stage.jwt else "",
             "WEBHOOK_SECRET": deployment.storage.webhook_secret_arn,
-            "ALLOWED_TARGETS": json.dumps(stage.targets),
+            "ALLOWED_TARGETS": deployment.allowed_targets,
             "ALLOW_PLAIN_HTTP": json.dumps(stage.allow_plain_http),
             "MAX_TIMEOUT_SECONDS": str(int(stage.longest_attempt.total_seconds())),
             "SUBMISSION_QUEUE_URLS": json.dumps([*submissions.urls, *files.urls]),

@@ -80,15 +80,15 @@ def key_policy(scope: Construct, *, stage: Stage) -> list[iam.PolicyStatement]:
     return statements
 
 
-def encrypt(stack: cdk.Stack, *, key: kms.IKey | None) -> None:
-    """Encrypt with the key whatever the stack keeps data in: all of it, so that a new queue or table is not forgotten.
+def encrypt(scope: Construct, *, key: kms.IKey | None) -> None:
+    """Encrypt with the key whatever a stack keeps data in, or a part of it: all of it, so that a new queue or table is not forgotten.
 
     Topics carry alarms and no data, and keep a key of their own: a key that is out of reach must not silence what pages.
     """
     if key is None:
         return
     arn = key.key_arn
-    for construct in stack.node.find_all():
+    for construct in scope.node.find_all():
         if isinstance(construct, dynamodb.CfnTable):
             construct.sse_specification = dynamodb.CfnTable.SSESpecificationProperty(
                 sse_enabled=True, sse_type="KMS", kms_master_key_id=arn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import cast
@@ -25,6 +25,8 @@ from infra.ready_queues import ReadyQueues
 from infra.stage import Stage
 from infra.stage_parts import FunctionSize
 from infra.storage import StorageStack, payloads_export
+from infra.surroundings import Surroundings
+from infra.vpc import Interfaces
 
 NO_BYTECODE = f"""\
 There is no Python {PYTHON_VERSION} on this machine, so the package has no bytecode: each cold start compiles all that it imports, half a \
@@ -53,12 +55,19 @@ class Package(Construct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """What the functions of a stage share."""
+    """What the functions of a stage share. interfaces: those of the network that they run in; None where they run in none."""
 
     stage: Stage
     package: Package
     storage: StorageStack
     ready_queues: ReadyQueues
+    surroundings: Surroundings = field(default_factory=Surroundings)
+    interfaces: Interfaces | None = None
+
+    @property
+    def allowed_targets(self) -> str:
+        """What jobs may call, as functions read it."""
+        return json.dumps([*self.stage.targets, *self.surroundings.target_arns])
 
 
 class Function(Construct):
@@ -113,6 +122,7 @@ class Function(Construct):
             # (functions/adapters/clients.py); this is for what sends with another.
             recursive_loop=lambda_.RecursiveLoop.ALLOW if sends_to_itself else None,
             current_version_options=lambda_.VersionOptions(removal_policy=cdk.RemovalPolicy.DESTROY),
+            **(deployment.interfaces.of(self.role) if deployment.interfaces else {}),
         )
         self._function = function
         self.function = cast("lambda_.IFunction", function)

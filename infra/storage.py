@@ -33,10 +33,13 @@ class StorageStack(cdk.Stack):
     scheduler again finds the same data. `tables` are those that the scheduler works on: after a restore, others than its own.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, stage: Stage) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, stage: Stage, env: cdk.Environment | None = None
+    ) -> None:
         super().__init__(
             scope,
             construct_id,
+            env=env,
             stack_name=f"Tickwheel-{stage.name}-Storage",
             description=f"Tickwheel {stage.name}: tables, payloads and webhook keys",
             termination_protection=stage.retained,

@@ -24,13 +24,18 @@ class Topics(Construct):
 
     Both have a key of their own, also where a customer's key encrypts all else: they must work when that is gone, and
     what they carry are names and states of alarms.
+
+    given: a topic in place of both, whose policy and key are its owner's.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, stage: Stage) -> None:
+    def __init__(self, scope: Construct, construct_id: str, *, stage: Stage, given: sns.ITopic | None = None) -> None:
         super().__init__(scope, construct_id)
-        key = _key(self, stage=stage)
-        self.pages = _topic(self, "Pages", title=f"Tickwheel {stage.name}: page", key=key, stage=stage)
-        self.tickets = _topic(self, "Tickets", title=f"Tickwheel {stage.name}: ticket", key=key, stage=stage)
+        if given is not None:
+            self.pages = self.tickets = given
+        else:
+            key = _key(self, stage=stage)
+            self.pages = _topic(self, "Pages", title=f"Tickwheel {stage.name}: page", key=key, stage=stage)
+            self.tickets = _topic(self, "Tickets", title=f"Tickwheel {stage.name}: ticket", key=key, stage=stage)
         self.paging: list[cloudwatch.AlarmBase] = []
         self.ticketing: list[cloudwatch.AlarmBase] = []
 
@@ -58,7 +63,7 @@ def _key(scope: Construct, *, stage: Stage) -> kms.IKey:
     return cast("kms.IKey", key)
 
 
-def _topic(scope: Construct, construct_id: str, *, title: str, key: kms.IKey, stage: Stage) -> sns.Topic:
+def _topic(scope: Construct, construct_id: str, *, title: str, key: kms.IKey, stage: Stage) -> sns.ITopic:
     topic = sns.Topic(scope, construct_id, display_name=title, master_key=key, enforce_ssl=True)
     # A policy of its own takes the place of the one by which SNS lets the account's alarms in.
     topic.add_to_resource_policy(_for_alarms("sns:Publish", on=topic.topic_arn, scope=scope))
@@ -69,7 +74,7 @@ def _topic(scope: Construct, construct_id: str, *, title: str, key: kms.IKey, st
             "Serverless-SNSRedrivePolicy",
             because="What cannot be mailed is not tried again by a queue: the alarm itself stays to be seen.",
         )
-    return topic
+    return cast("sns.ITopic", topic)
 
 
 def _for_alarms(*allowed: str, on: str, scope: Construct, sid: str | None = None) -> iam.PolicyStatement:
@@ -82,8 +87,8 @@ def _for_alarms(*allowed: str, on: str, scope: Construct, sid: str | None = None
     )
 
 
-def _send(alarms: tuple[cloudwatch.AlarmBase, ...], *, to: sns.Topic) -> None:
-    action = cast("cloudwatch.IAlarmAction", actions.SnsAction(cast("sns.ITopic", to)))
+def _send(alarms: tuple[cloudwatch.AlarmBase, ...], *, to: sns.ITopic) -> None:
+    action = cast("cloudwatch.IAlarmAction", actions.SnsAction(to))
     for each in alarms:
         each.add_alarm_action(action)
         each.add_ok_action(action)

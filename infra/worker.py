@@ -12,7 +12,7 @@ from functions.domain.instants import MILLISECOND
 from infra.package import Deployment, Function
 from infra.queue_sources import consume
 from infra.stage import PRIORITIES, Stage
-from infra.targets import grant_targets
+from infra.targets import grant_given, grant_targets
 
 CRITICAL = PRIORITIES[0]
 
@@ -63,7 +63,7 @@ def _function(scope: Construct, *, deployment: Deployment) -> Function:
             "PAYLOAD_BUCKET": deployment.storage.payloads.bucket_name,
             "WEBHOOK_SECRET": deployment.storage.webhook_secret_arn,
             "ALLOWED_NETWORKS": json.dumps(stage.allowed_networks),
-            "ALLOWED_TARGETS": json.dumps(stage.targets),
+            "ALLOWED_TARGETS": deployment.allowed_targets,
             "LAG_OBJECTIVE_MS": str(stage.objective.lag // MILLISECOND),
         },
     )
@@ -89,4 +89,5 @@ def _function(scope: Construct, *, deployment: Deployment) -> Function:
     )
     function.grant("secretsmanager:GetSecretValue", on=[deployment.storage.webhook_secret_arn])
     grant_targets(function, stage=stage)
+    grant_given(function, deployment.surroundings.targets)
     return function

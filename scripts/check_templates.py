@@ -16,6 +16,7 @@ sys.path.insert(0, str(root))
 
 from infra.scheduler import Tickwheel  # noqa: E402  a script's folder is on the path, not the repository
 from infra.stage import OWN_KEY, STAGES, Stage  # noqa: E402
+from scripts.check_example import synthesise_example  # noqa: E402
 from scripts.least_privilege.calls import kept  # noqa: E402
 from scripts.least_privilege.report import reports_of  # noqa: E402
 from scripts.synthesis import Templates  # noqa: E402
@@ -75,7 +76,7 @@ def privileges(templates: list[Path]) -> list[str]:
 
 
 def main() -> int:
-    """Check each stage; the exit code is the number of stages with findings."""
+    """Check each stage; the exit code is the number of stages with findings, and one for the example."""
     rejected = 0
     for name, stage in ALL_STAGES.items():
         with tempfile.TemporaryDirectory() as folder:
@@ -90,7 +91,19 @@ def main() -> int:
                 count = sum(len(json.loads(template.read_text())["Resources"]) for template in templates)
                 print(f"templates of {name}: {count} resources, cdk-nag and cfn-lint clean", flush=True)
                 print("\n".join(f"  {report}" for report in reports), flush=True)
-    return rejected
+    return rejected + example_rejected()
+
+
+def example_rejected() -> bool:
+    """Whether the example of a user's app has findings."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            lint(synthesise_example(Path(folder)))
+        except (Rejected, RuntimeError) as findings:
+            print(f"templates of the example: rejected\n{findings}", flush=True)
+            return True
+    print("templates of the example: cdk-nag and cfn-lint clean", flush=True)
+    return False
 
 
 if __name__ == "__main__":

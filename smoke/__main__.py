@@ -5,7 +5,6 @@ import json
 import signal
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -17,16 +16,18 @@ from smoke.ground import Ground
 from smoke.run import longest, run_all
 from smoke.spending import most_usd
 from tickwheel.errors import TickwheelError
+from tickwheel.local.installation import find_home
 from tickwheel.local.settings import AwsSettings
 from tickwheel.local.state import read_running
 
-FOLDER = Path(".build") / "smoke"
+FOLDER = "smoke"
+"""Of the report: in `.build` of a checkout, elsewhere in the working folder."""
 
 
-def main(arguments: Sequence[str]) -> int:
-    """The exit code."""
+def main(arguments: Sequence[str], *, prog: str = "python -m smoke") -> int:
+    """The exit code. prog: what the user has called."""
     parser = argparse.ArgumentParser(
-        prog="python -m smoke", description="Prove on its own account that a deployed stage does what it promises."
+        prog=prog, description="Prove on its own account that a deployed stage does what it promises."
     )
     parser.add_argument(
         "--stage", default="dev", help="in infra/stage.py (dev); local is the cloud of `tickwheel local up`"
@@ -87,8 +88,9 @@ def _run(stage: Stage, checks: Sequence[Check], *, previous: str | None) -> int:
         run = run_all(ground, checks, lambda result: print(result, flush=True))
     finally:
         ground.close()
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    report = FOLDER / f"{stage.name}.json"
+    folder = find_home().reports / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    report = folder / f"{stage.name}.json"
     report.write_text(json.dumps(run.as_json(), indent=2) + "\n")
     print(f"{'passed' if run.is_passed else 'FAILED'}; the report is {report}")
     return 0 if run.is_passed else 1

@@ -27,7 +27,7 @@ from testkit.resources import Resources
 from tickwheel.client import Client
 from tickwheel.client.endpoint import Endpoint, LoopbackTransport
 from tickwheel.client.jobs import NewJob, Submitted
-from tickwheel.client.signing import SigV4, default_credentials
+from tickwheel.client.signing import DefaultCredentials, SigV4
 from tickwheel.errors import TickwheelError
 from tickwheel.local.checkout import find_checkout
 from tickwheel.local.settings import LOCAL_REGION
@@ -49,10 +49,7 @@ _MOST_SHOWN = 300
 
 
 class Ground:
-    """stage: as it is described in infra/stage.py. run: what the names of this run's tenants have in common.
-
-    previous_release: a revision of this repository.
-    """
+    """stage: as it is described in infra/stage.py. run: what the names of this run's tenants have in common."""
 
     def __init__(
         self,
@@ -67,7 +64,7 @@ class Ground:
         previous: a revision, where it is not the release before.
         """
         self.stage = stage
-        self.previous_release = previous or previous_release(find_checkout())
+        self._previous = previous
         self.run = secrets.token_hex(4)
         self.began_at = datetime.now(UTC)
         self.options = dict(aws or {})
@@ -93,6 +90,11 @@ class Ground:
         )
 
     @property
+    def previous_release(self) -> str:
+        """The revision that `roll back` deploys. Raises NotACheckout where only a checkout could tell."""
+        return self._previous or previous_release(find_checkout())
+
+    @property
     def _most(self) -> int:
         return _SIDE_BY_SIDE_LOCALLY if self.stage.emulated else _SIDE_BY_SIDE
 
@@ -112,7 +114,7 @@ class Ground:
         """The credentials of whoever runs this."""
         if "aws_access_key_id" in self.options:
             return Credentials(self.options["aws_access_key_id"], self.options["aws_secret_access_key"])
-        return default_credentials(Session())
+        return DefaultCredentials(Session()).find()
 
     @cached_property
     def operator(self) -> Credentials:

@@ -18,6 +18,7 @@ from smoke.faults import NotPossible, Wrong
 from smoke.ground import ECHO, Ground
 from testkit.releases import check_out
 from tickwheel.client.jobs import NewJob, Submitted
+from tickwheel.errors import NotACheckout
 from tickwheel.local.checkout import Checkout, find_checkout
 
 _IDLE_MINUTES = 20
@@ -58,6 +59,7 @@ def idle(ground: Ground) -> str:
 )
 def redeployed(ground: Ground) -> str:
     """A far job from before fires, although its scheduler was deployed over, destroyed and deployed again."""
+    _own_checkout()
     run_at = datetime.now(UTC) + _FAR
     jobs = ground.submit(NewJob(ECHO, tenant=ground.tenant(), run_at=run_at))
     name = ground.stage.name
@@ -98,9 +100,10 @@ def rolled_back(ground: Ground) -> str:
 @contextmanager
 def _release_before(ground: Ground) -> Iterator[Checkout]:
     """A checkout of it, which knows this stage; NotPossible says why there is none."""
+    ours = _own_checkout()
     with tempfile.TemporaryDirectory(prefix="tickwheel-") as folder:
         before = Checkout(Path(folder))
-        if why_not := check_out(ground.previous_release, before.root, ours=find_checkout()):
+        if why_not := check_out(ground.previous_release, before.root, ours=ours):
             raise NotPossible(f"{why_not}: fetch it, or name another with --previous")
         try:
             _cdk(ground, ["list"], of=before)
@@ -119,8 +122,15 @@ def _fire(ground: Ground, jobs: Sequence[Submitted], *, at: datetime) -> None:
     ground.await_ends(jobs, within=120)
 
 
+def _own_checkout() -> Checkout:
+    try:
+        return find_checkout()
+    except NotACheckout:
+        raise NotPossible("it deploys from a checkout, and this is none") from None
+
+
 def _cdk(ground: Ground, arguments: Sequence[str], *, of: Checkout | None = None) -> None:
-    checkout = of or find_checkout()
+    checkout = of or _own_checkout()
     command = [str(checkout.cdk), *arguments, "--context", f"stage={ground.stage.name}", "--no-notices"]
     environment = {**os.environ, "PATH": checkout.search_path}
     done = subprocess.run(  # noqa: S603

@@ -46,12 +46,12 @@ class Deployment:
 
     def deploy(self, checkout: Checkout) -> None:
         """Deploy what a checkout holds over what is deployed; state and jobs stay."""
-        self.stack = replace(self.stack, checkout=checkout).redeploy()
+        self.stack = replace(self.stack, home=checkout).redeploy()
         self.__dict__.pop("_resources", None)
 
     def roll_back(self, checkout: Checkout) -> None:
         """Deploy the scheduler of a checkout alone: what docs/upgrading.md says to do."""
-        self.stack = replace(self.stack, checkout=checkout).redeploy_scheduler()
+        self.stack = replace(self.stack, home=checkout).redeploy_scheduler()
         self.__dict__.pop("_resources", None)
 
     def destroy_scheduler(self) -> None:

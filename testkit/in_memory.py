@@ -41,12 +41,14 @@ from testkit.fakes.ready_queue import received
 from testkit.in_process_api import InProcess, api_settings
 from testkit.parts import PARTS
 from testkit.virtual_targets import Answer, Call, Respond, VirtualTargets
-from tickwheel.client import Client
+from tickwheel.client import AsyncClient, Client
 from tickwheel.client.backoff import Backoff
 
 __all__ = ["Answer", "Call", "Scheduler", "Waiting"]
 
 _ENDPOINT = "https://scheduler.invalid"
+_REGION = "us-east-1"
+_KEY = Credentials("test", "test")
 _CAPACITY = 1_000_000
 _NEVER_SHED = timedelta(days=3650)
 
@@ -112,12 +114,9 @@ class Scheduler:
             document=lambda: "{}",
             report=self._failures.append,
         )
+        self._transport = InProcess(app.resolver.resolve, self._failures, parts["plans"].one_revision)
         self.client = Client(
-            _ENDPOINT,
-            region="us-east-1",
-            credentials=Credentials("test", "test"),
-            transport=InProcess(app.resolver.resolve, self._failures, parts["plans"].one_revision),
-            backoff=Backoff(sleep=lambda seconds: self._pass(timedelta(seconds=seconds))),
+            _ENDPOINT, region=_REGION, credentials=_KEY, transport=self._transport, backoff=self._backoff
         )
         """The client, as of any deployment."""
 
@@ -132,6 +131,12 @@ class Scheduler:
     def close(self) -> None:
         """Close the client."""
         self.client.close()
+
+    def async_client(self) -> AsyncClient:
+        """A client for code on an event loop, which closes it."""
+        return AsyncClient(
+            _ENDPOINT, region=_REGION, credentials=_KEY, transport=self._transport, backoff=self._backoff
+        )
 
     @property
     def now(self) -> datetime:
@@ -211,6 +216,16 @@ class Scheduler:
             self._work_until(min(self.now + MINUTE, end))
             if self._targets.broken:
                 raise self._targets.broken.pop(0)
+
+    @property
+    def _backoff(self) -> Backoff:
+        def sleep(seconds: float) -> None:
+            self._pass(timedelta(seconds=seconds))
+
+        async def async_sleep(seconds: float) -> None:
+            sleep(seconds)
+
+        return Backoff(sleep=sleep, async_sleep=async_sleep)
 
     def _next_at(self, end: datetime) -> datetime:
         """Before which there is nothing to do."""

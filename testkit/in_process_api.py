@@ -28,8 +28,8 @@ _ACCOUNT = "123456789012"
 _CALLER = f"arn:aws:iam::{_ACCOUNT}:user/test"
 
 
-class InProcess(httpx.BaseTransport):
-    """Hands requests to the API as the gateway does, signed by one caller."""
+class InProcess(httpx.BaseTransport, httpx.AsyncBaseTransport):
+    """Hands requests to the API as the gateway does, signed by one caller. It is as good for an AsyncClient."""
 
     def __init__(
         self,
@@ -40,6 +40,10 @@ class InProcess(httpx.BaseTransport):
         self._resolve = resolve
         self._failures = failures
         self._one_revision = one_revision
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        await request.aread()
+        return self.handle_request(request)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Raises what the API failed with: it would be a 503 of a deployment, and a log line."""

@@ -12,7 +12,7 @@
     ├── NoPicture           a picture was asked for, and matplotlib is not installed
     └── LocalCloudError     the local cloud
         ├── NotACheckout    not inside a checkout of the repository
-        ├── MissingTool     a tool that `make setup` installs is not there
+        ├── MissingTool     a tool that `make setup` or an extra of the package installs is not there
         ├── CloudDidNotStart
         ├── DeployFailed
         └── NotLoopback     refused: the deployment could have left this machine
@@ -176,11 +176,11 @@ class LocalCloudError(TickwheelError):
 
 
 class NotACheckout(LocalCloudError):
-    """The local cloud deploys from a checkout of the repository, and none was found."""
+    """A checkout of the repository is needed, and none was found."""
 
 
 class MissingTool(LocalCloudError):
-    """A tool that `make setup` installs is missing."""
+    """A tool that `make setup` or an extra of the package installs is missing."""
 
 
 class CloudDidNotStart(LocalCloudError):

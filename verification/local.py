@@ -34,7 +34,7 @@ from tickwheel.client.jobs import NewJob, RetryPolicy, Submitted
 from tickwheel.client.schedules import NewSchedule
 from tickwheel.errors import ApiProblem, TickwheelError
 from tickwheel.local import AwsSettings, Stack, local_stack
-from tickwheel.local.checkout import find_checkout
+from tickwheel.local.installation import find_home
 from tickwheel.local.state import read_running
 from verification.checker import Invariant, judge
 from verification.deployed import dead_letters_of, job_of, processes_of, row_of, rows_among, text_of
@@ -82,8 +82,8 @@ def verify(
 
 @contextlib.contextmanager
 def _stack(progress: Callable[[str], None]) -> Iterator[Stack]:
-    checkout = find_checkout()
-    running = read_running(checkout)
+    home = find_home()
+    running = read_running(home)
     if running is None or running.api_endpoint is None:
         with local_stack(progress=progress) as stack:
             yield stack
@@ -94,8 +94,8 @@ def _stack(progress: Callable[[str], None]) -> Iterator[Stack]:
         aws=AwsSettings(f"http://127.0.0.1:{running.port}"),
         log=Path(running.log),
         outputs={},
-        checkout=checkout,
-        folder=checkout.folder_of(running.port) / "data",
+        home=home,
+        folder=home.folder_of(running.port) / "data",
     )
 
 

@@ -17,10 +17,11 @@ from functions.domain.lifecycle import State
 from functions.ports.targets import Failed, Invocation, Pending
 from functions.ports.tenants import EVERYBODY
 from testkit.builders import ID_SECRET
+from testkit.world.accepted import Expected
 from testkit.world.collected import Given, fails, given_in
 from testkit.world.fires import Run
 from testkit.world.process import Process
-from testkit.world.promises import Expected, Promises, Stores
+from testkit.world.promises import Promises, Stores
 from testkit.world.targets import answer_of
 from verification.drawing import TOLD
 from verification.faults import Chaos, Fault

@@ -185,8 +185,8 @@ class Stage(Scheduling, Owning, World):
             if letter.timer is not None
         ]
         of_callbacks = {telling.key for telling in tellings}
-        collected = self.promises.collected
-        disturbed += [collected.members[key] for keys in disturbed for key in keys if key in collected.members]
+        released = self.promises.released
+        disturbed += [released.members[key] for keys in disturbed for key in keys if key in released.members]
         return History(
             jobs=asked,
             tellings=tellings,

@@ -159,6 +159,11 @@ def functions(*, patience: int = 1) -> Any:
     return _client("lambda", _config(attempts=1, seconds=TIMEOUT_SECONDS * patience))
 
 
+def sts() -> Any:
+    """An STS client, of the region's own endpoint."""
+    return _client("sts", _config(ATTEMPTS, seconds=TIMEOUT_SECONDS))
+
+
 def firehose(*, patience: int = 1) -> FirehoseClient:
     """A Firehose client. It asks once, and not for long: the jobs of an invocation are acknowledged behind it."""
     return _client("firehose", _config(attempts=1, seconds=1 * patience))

@@ -82,6 +82,7 @@ KEYS: Mapping[str, str] = {
     "purged": "number of purged dead letters",
     "rate": "jobs per second that an operation runs",
     "reason": "the reason, in words",
+    "resource": "the physical id of a resource of a stack: tenant and schedule, or tenant and principal",
     "refused": "number of refused items, or the numbers by code",
     "replayed": "number of replayed dead letters",
     "rewound": "shards whose cursors were set back",
@@ -236,6 +237,10 @@ EVENTS: Mapping[str, Shape] = {
     ),
     "breaker_reset": Shape("a caller reset a breaker", ("tenant", "destination")),
     "tenant_changed": Shape("a caller changed a tenant, or the stage", ("caller", "tenant", "what", "before", "after")),
+    "resource_provided": Shape("a resource of a stack is as CloudFormation asked for", ("what", "resource")),
+    "resource_refused": Shape(
+        "a resource of a stack is not as CloudFormation asked for; it was told why", ("what", "resource")
+    ),
     "operation_accepted": Shape(
         "an operation on many jobs was accepted", (*_OPERATION, "filter"), ("by", "to", "spread", "rate")
     ),

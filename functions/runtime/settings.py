@@ -150,3 +150,18 @@ class OperationsSettings(FunctionSettings):
 
 class DeadLettersSettings(FunctionSettings):
     """The consumer of the dead-letter queues."""
+
+
+class ResourcesSettings(BaseModel):
+    """Of the function that carries out resources of users' stacks. OPERATOR_ROLE: the ARN of the role that it acts as."""
+
+    model_config = ConfigDict(frozen=True)
+
+    API_ENDPOINT: str
+    OPERATOR_ROLE: str
+    AWS_REGION: str
+
+    @classmethod
+    def from_environment(cls) -> Self:
+        """Fails at the cold start with the name of what is missing."""
+        return cls.model_validate(dict(os.environ))

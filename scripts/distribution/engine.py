@@ -1,12 +1,13 @@
-"""The source of the second wheel, `tickwheel-engine`: what runs in Lambda, the stacks, and what tests a scheduler on virtual time.
+"""The source of the second wheel, `tickwheel-engine`: what runs in Lambda, the stacks, and what tests, simulates and verifies a scheduler.
 
 `tickwheel` itself is the client and the command: small, and without what a deployment needs. What deploys asks for
-`tickwheel[cdk]`, which brings this one, of the same version.
+`tickwheel[cdk]` or `tickwheel[local]`, which bring this one, of the same version.
 """
 
+import json
 import shutil
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,44 @@ from scripts.distribution.relocation import relocated
 
 ROOT = Path(__file__).resolve().parents[2]
 ENGINE = "tickwheel_engine"
-PACKAGES = ("functions", "infra", "testkit")
-"""Folders of the repository that go into it, each below the one name."""
+PACKAGES = ("functions", "infra", "testkit", "verification", "simulation", "doctor", "smoke", "bench")
+"""Packages of the repository that go into it, each below the one name."""
+
+ONLY: Mapping[str, tuple[str, ...]] = {
+    "bench": (
+        "__init__.py",
+        "audit.py",
+        "budgets.py",
+        "cost.py",
+        "cost_inputs.py",
+        "cost_others.py",
+        "cost_report.py",
+        "cost_terms.py",
+        "deployed.*",
+        "prices.*",
+        "results.py",
+        "results/logs.json",
+        "results/metrics.json",
+        "results/promotion.json",
+        "results/units.json",
+    )
+}
+"""Of these packages the files of these patterns: what `tickwheel cost` computes with. Benchmarks measure a checkout."""
+
+APP = ("app.py", "cdk.json")
+"""The application of the CDK, which a local cloud deploys."""
+
+EXAMPLES = ("kubernetes-periodics.jsonl",)
+"""What the demo imports."""
+
+CDK_CLI = "aws-cdk"
+"""The package of npm."""
 
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.part", "requirements.in")
-_DESCRIPTION = "What Tickwheel deploys: its functions, its stacks for the AWS CDK, and its test kit."
-_DATA = ("*.json", "*.jsonl", "*.txt", "*.toml", "py.typed")
+_DESCRIPTION = (
+    "What Tickwheel deploys: its functions, its stacks for the AWS CDK, and what tests, simulates and verifies it."
+)
+_DATA = ("*.json", "*.jsonl", "*.txt", "*.toml", "py.typed", "app.py")
 
 
 def write_source(folder: Path) -> None:
@@ -31,7 +64,13 @@ def write_source(folder: Path) -> None:
     openapi.write(ROOT / "functions")
     package = folder / ENGINE
     for name in PACKAGES:
-        shutil.copytree(ROOT / name, package / name, ignore=_LEFT_OUT)
+        if name in ONLY:
+            _copy(ROOT / name, package / name, patterns=ONLY[name])
+        else:
+            shutil.copytree(ROOT / name, package / name, ignore=_LEFT_OUT)
+    _copy(ROOT, package / "app", patterns=APP)
+    _write_npm_files(package / "app")
+    _copy(ROOT / "examples", package / "examples", patterns=EXAMPLES)
     relocate(package)
     (package / "__init__.py").write_text(f'"""{_DESCRIPTION}"""\n')
     (package / "py.typed").touch()
@@ -44,6 +83,31 @@ def relocate(folder: Path) -> None:
     """Let the modules below a folder import the packages by where they are installed. Raises Unmovable."""
     for path in folder.rglob("*.py"):
         path.write_text(relocated(path.read_text(), packages=PACKAGES, under=ENGINE))
+
+
+def _copy(source: Path, target: Path, *, patterns: tuple[str, ...]) -> None:
+    for pattern in patterns:
+        found = sorted(source.glob(pattern))
+        if not found:
+            raise FileNotFoundError(f"{source / pattern}: name another file of it in {Path(__file__).name}")
+        for file in found:
+            copied = target / file.relative_to(source)
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, copied)
+
+
+def _write_npm_files(folder: Path) -> None:
+    """The CDK CLI as it is pinned for a checkout, without the other tools there: it has everything of its own inside."""
+    pins = ROOT / "scripts" / "npm"
+    wanted, locked = (json.loads((pins / name).read_text()) for name in ("package.json", "package-lock.json"))
+    wanted["dependencies"] = {CDK_CLI: wanted["dependencies"][CDK_CLI]}
+    cli = locked["packages"][f"node_modules/{CDK_CLI}"]
+    if needs := set(cli) & {"dependencies", "optionalDependencies", "peerDependencies"}:
+        raise ValueError(f"{CDK_CLI} has {', '.join(needs)} now: put what they name into the lock file of the wheel")
+    top = {**locked["packages"][""], "dependencies": wanted["dependencies"]}
+    locked["packages"] = {"": top, f"node_modules/{CDK_CLI}": cli}
+    for name, content in (("package.json", wanted), ("package-lock.json", locked)):
+        (folder / name).write_text(json.dumps(content, indent=2) + "\n")
 
 
 def version() -> str:

@@ -75,6 +75,13 @@ def answer_to(target: str, given: Sequence[Given]) -> Outcome:
     return Succeeded(text, text)
 
 
+def named_in(answer: str) -> set[str]:
+    """The ids or keys of the jobs that an answer names as failed."""
+    said = json.loads(answer) if answer else {}
+    named = {each.get("id") or each["key"] for each in said.get("failed", ())}
+    return named | {each["itemIdentifier"] for each in said.get("batchItemFailures", ())}
+
+
 def collections_in_use(collections: CollectionStore) -> set[CollectionId]:
     """Those in which something waits."""
     found: set[CollectionId] = set()
@@ -86,13 +93,6 @@ def collections_in_use(collections: CollectionStore) -> set[CollectionId]:
             return found
 
 
-def waiting_in(collections: CollectionStore) -> Iterator[Timer]:
-    """The timers that wait for a release: it is placed anew by the sweeper, should it be missing."""
-    for collection in sorted(collections_in_use(collections), key=str):
-        for row in collections.waiting(collection, upto="~", limit=10_000):
-            yield from row.timers or ()
-
-
 def opened_in(collections: CollectionStore) -> Iterator[tuple[CollectionId, OpenRelease]]:
     """The releases whose jobs were chosen last."""
     for collection in sorted(collections_in_use(collections), key=str):
@@ -101,7 +101,7 @@ def opened_in(collections: CollectionStore) -> Iterator[tuple[CollectionId, Open
             yield collection, release
 
 
-class CollectionPromises:
+class ReleasedJobs:
     """Which jobs were given by which release. expect: notes a violation."""
 
     def __init__(self, expect: Callable[[bool, str], None]) -> None:

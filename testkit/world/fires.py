@@ -257,8 +257,7 @@ class Fires:
         others = _since(taken.get(schedule_key, []), process.began) - {key}
         in_the_way = {other for other in others if self._settled.get(other, _NEVER) > process.began}
         self._expect(bool(in_the_way), f"skipped although no run was in its way: {key}")
-        stores = self._stores
-        carried = carriers(stores.ready, stores.timers, stores.shards, stores.flows, stores.collections)
+        carried = carriers(self._stores)
         is_real = any(
             other in carried or other in self._settled or self._is_left(schedule_key, other) for other in in_the_way
         )

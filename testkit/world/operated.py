@@ -10,6 +10,7 @@ from typing import Protocol
 from functions.domain.far_ring.timer_key import is_alarm_key, owner_of
 from functions.domain.instants import SECOND
 from functions.domain.jobs.claims import REQUEST_LIMIT, LedgerRow
+from functions.domain.jobs.collection import release_in
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.lifecycle import State
@@ -17,7 +18,6 @@ from functions.domain.operations.operation import Operation, OperationKind, Oper
 from functions.domain.wheel import Wheel
 from testkit.fakes import FakeClock, InMemoryExportStore
 from testkit.world.carriers import timer_of
-from testkit.world.collected import is_release
 from testkit.world.stores import SeenLedger, SeenOperations, SeenTimers
 
 OPERATES = "operate"
@@ -105,11 +105,9 @@ class OperationPromises:
         if by_operation:
             self._touched(timer)
 
-    def cancelled(self, row: LedgerRow) -> None:
+    def cancelled(self, timer: Timer) -> None:
         """A turn has cancelled a job, or asked for that."""
-        timer = self._stores.timers.get(parse_job_id(row.job_id)) if row.job_id else None
-        if timer is not None:
-            self._touched(timer)
+        self._touched(timer)
 
     def moved(self, key: str, row: LedgerRow, *, by_operation: bool) -> None:
         """A job goes on under another key."""
@@ -147,6 +145,7 @@ class OperationPromises:
         put_at = self._put_at.get(key)
         is_selected = any(
             asked.operation.wanted.tenant == timer.job.tenant
+            and release_in(timer.job) is None
             and asked.operation.wanted.tag in ("", *timer.job.tags)
             and asked.operation.action is not OperationKind.EXPORT
             and not asked.operation.dry_run
@@ -162,7 +161,7 @@ class OperationPromises:
                 if is_alarm_key(key):
                     continue
                 timer = timer_of(record, owner_of(key)[0])
-                if is_release(timer.job.identity):
+                if release_in(timer.job) is not None:
                     continue  # of a collection: no job of its tenant's
                 row = self._stores.ledger.rows.get(timer.job.key)
                 written_at = self._stores.timers.written[key]

@@ -7,7 +7,6 @@ from datetime import timedelta
 from functions.domain.wheel import Wheel
 from functions.ports.collections import CollectionStore
 from testkit.fakes import QueuedMessage
-from testkit.world.collected import collections_in_use
 from testkit.world.history import History
 from testkit.world.lambdas import Lambdas
 from testkit.world.operations import Operations
@@ -90,11 +89,11 @@ class Passing(Lambdas, Operations):
             self.scan(shard)
         if self.audits:
             self.sweep()
+        if self.promises.collections.is_used:
+            self.open_collections()
         if self.promises.schedules.truth.versions:
             self.heal()
         self._operate_on_what_is_open()
-        if collections_in_use(self.collections):
-            self.open_collections()
         for _ in range(3):
             while self.work():
                 pass

@@ -129,7 +129,7 @@ IS_LOCAL = object()
 
 
 class Process:
-    """One run of one Lambda. limit: then its Lambda is stopped. began: how much had happened by then.
+    """One run of one Lambda. limit: then its Lambda is stopped. began: how much had happened by then, which was at `began_at`.
 
     counts: what it counts, written down at its end, and what it knows of plans.
     """
@@ -139,7 +139,7 @@ class Process:
         self.name = name
         self.clock = ProcessClock(self, conditions.ahead)
         self.ends_at = surroundings.clock.instant + limit
-        self.began = surroundings.history.moment
+        self.began, self.began_at = surroundings.history.moment, surroundings.clock.instant
         self.counts: tuple[UsageTally, KnownPlans] | None = None
         self.is_dead = False
         self.is_over = False

@@ -202,7 +202,7 @@ class Processes(Passing):
             self.promises.expect(is_harmless, f"a trigger has moved its schedule: {process.name}")
         if call == "collections.open":
             for collection, release in opened_in(self.collections):
-                self.promises.collected.opened(collection, release)
+                self.promises.released.opened(collection, release)
         if call in _OF_OPERATIONS:
             self.promises.operations.look()
         for shard, text in cursors.items():

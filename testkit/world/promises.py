@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
 from functions.api.jobs.submit import Accepted
 from functions.domain.dead_letters.dead_letter_id import DeadLetterId
 from functions.domain.far_ring.cursor import Cursors
+from functions.domain.jobs.callbacks import is_callback
 from functions.domain.jobs.claims import LEASE_MARGIN, MAX_RESCUES, LedgerRow
+from functions.domain.jobs.collection import release_in
 from functions.domain.jobs.job import Delivery, Timer
-from functions.domain.jobs.job_id import JobId, parse_job_id
+from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.jobs.submission import Submission
 from functions.domain.lifecycle import TRANSITIONS, State
-from functions.domain.wheel import Wheel
 from functions.ports.targets import Invocation
 from testkit.fakes import InMemoryExportStore
+from testkit.world.accepted import Expected
 from testkit.world.callbacks import CallbackPromises
 from testkit.world.calls import CallPromises
 from testkit.world.carriers import carriers, leads_on
-from testkit.world.collected import CollectionPromises, given_in, is_release
+from testkit.world.collected import ReleasedJobs, given_in
+from testkit.world.collections import CollectionPromises
 from testkit.world.fires import Run
+from testkit.world.flows import FlowPromises
 from testkit.world.operated import OPERATES, OperationPromises, is_cancelled_by
 from testkit.world.process import Process
 from testkit.world.schedules import SchedulePromises
@@ -32,21 +35,9 @@ from testkit.world.stores import KeptByAll, SeenDeadLetters, SeenOperations
 _MOVES = {(source, to) for sources, to in TRANSITIONS.values() for source in (*sources, to)}
 
 
-@dataclass
-class Expected:
-    """A job whose client received that it is accepted. removed_by: cancels that removed its row, and have not refused."""
-
-    job_id: JobId
-    submission: Submission
-    is_cancelled: bool = False
-    last_attempt: int | None = None
-    removed_by: set[str] = field(default_factory=set)
-
-
 class Stores(KeptByAll, Protocol):
     """What outlives every process."""
 
-    wheel: Wheel
     dead_letters: SeenDeadLetters
     operations: SeenOperations
     exports: InMemoryExportStore
@@ -65,8 +56,10 @@ class Promises:
         self.schedules = SchedulePromises(stores, self)
         self.operations = OperationPromises(stores, self)
         self.at_once = CallPromises(self.expect)
+        self.flows = FlowPromises(stores, self.expect, jobs=self.jobs)
+        self.collections = CollectionPromises(stores, self.expect, jobs=self.jobs, runs=self.runs)
         self.callbacks = CallbackPromises(self.expect)
-        self.collected = CollectionPromises(self.expect)
+        self.released = ReleasedJobs(self.expect)
         self._answered: dict[str, str] = {}
         self._successes: Counter[str] = Counter()
         self._lapses: Counter[str] = Counter()
@@ -85,6 +78,8 @@ class Promises:
 
     def submitted(self, submission: Submission) -> None:
         """A client has sent it, whatever becomes of it: it may send it again."""
+        self.collections.is_used |= submission.collect is not None
+        self.flows.submitted(submission)
         if submission.idempotency_key is not None:
             self.sent.setdefault(submission.idempotency_key, submission)
 
@@ -93,7 +88,7 @@ class Promises:
         first = self._answered.setdefault(parse_job_id(answer.job_id).key, answer.job_id)
         self.expect(first == answer.job_id, f"two ids: answered {first} and {answer.job_id}")
         if answer.job_id not in self.jobs:
-            self.jobs[answer.job_id] = Expected(parse_job_id(answer.job_id), submission)
+            self.jobs[answer.job_id] = self._expected(answer.job_id, submission)
 
     def waiting(self) -> list[str]:
         """The ids of jobs that may be worth a cancel."""
@@ -115,6 +110,7 @@ class Promises:
         """A target answered 202."""
         self._held.append(run)
         self.at_once.goes_on(run)
+        self.flows.goes_on(run)
 
     def running(self) -> list[Run]:
         """What targets go on with by themselves."""
@@ -138,6 +134,8 @@ class Promises:
         self._replays[key] += 1
         self.operations.replayed(key)
         self.schedules.fires.replayed(key)
+        self.flows.replayed(key)
+        self.callbacks.replayed(key)
         for expected in self.jobs.values():
             if expected.job_id.key == key:
                 expected.last_attempt = None  # a cancel that came too late is forgotten
@@ -145,7 +143,20 @@ class Promises:
     def _moved(self, key: str, row: LedgerRow) -> None:
         """It continues under another id, whether its client receives that or not."""
         for expected in [expected for expected in self.jobs.values() if expected.job_id.key == key]:
-            self.jobs[row.moved_to] = Expected(parse_job_id(row.moved_to), expected.submission)
+            self.jobs[row.moved_to] = self._expected(row.moved_to, expected.submission)
+
+    def _cancelled(self, key: str, row: LedgerRow, *, by_operation: bool) -> None:
+        """What carries it is there until later: it says what the job was."""
+        for timer in carriers(self._stores).get(key, ()):
+            if is_callback(timer.job.identity):
+                self.callbacks.cancelled(timer)
+        timer = self._stores.timers.get(parse_job_id(row.job_id)) if row.job_id else None
+        if timer is not None and by_operation:
+            self.operations.cancelled(timer)
+
+    def _expected(self, job_id: str, submission: Submission) -> Expected:
+        known, known_at = self._stores.history.moment, self._stores.clock.instant
+        return Expected(parse_job_id(job_id), submission, known=known, known_at=known_at)
 
     def ledger_changed(self, before: Mapping[str, LedgerRow], after: Mapping[str, LedgerRow], process: Process) -> None:
         """The rows around one call: states change by the lifecycle's table, and fences only grow."""
@@ -160,8 +171,8 @@ class Promises:
             if row.state is State.MOVED and state is not State.MOVED:
                 self._moved(key, row)
                 self.operations.moved(key, row, by_operation=by_operation)
-            if by_operation and is_cancelled_by(old, row):
-                self.operations.cancelled(row)
+            if is_cancelled_by(old, row):
+                self._cancelled(key, row, by_operation=by_operation)
             if row.is_settled and not (old is not None and old.is_settled):
                 self.callbacks.ended(key, row.state)
             if row.state is State.SUCCEEDED and state is not State.SUCCEEDED:
@@ -173,6 +184,7 @@ class Promises:
             self._lapses[key] += has_lapsed and (key, fence) not in self._in_company
             if is_taken and process.is_in_company:
                 self._in_company.add((key, row.fence))
+            self.collections.ledger_changed(key, old, row)
             self.schedules.fires.ledger_changed(key, old, row, process)
 
     def cursors_moved(self, shard: int, before: Cursors, after: Cursors) -> None:
@@ -208,9 +220,9 @@ class Promises:
             return None
         self._check_time(timer, run, called_at)
         self.callbacks.begin(timer, payload)
-        self.collected.begin(timer, given_in(timer, payload) or ())
-        if is_release(timer.job.identity):
-            pass  # placed any number of times, for the time that is known then
+        self.released.begin(timer, given_in(timer, payload) or ())
+        if release_in(timer.job) is not None:
+            pass  # the same release may be due at several times, and has an id for each
         elif timer.job.occurrence is None:
             self._check_identity(timer, run, runs, payload)
         else:
@@ -224,12 +236,16 @@ class Promises:
                 pass
         runs.append(run)
         self.at_once.begin(timer.job.tenant, run, process, ends_at=called_at + timer.job.timeout)
+        self.flows.begin(timer, run, process, called_at=called_at)
+        self.collections.begin(timer, run, payload, process, called_at=called_at)
         return run
 
     def _check_time(self, timer: Timer, run: Run, called_at: datetime) -> None:
         job = timer.job
         self.expect(called_at >= timer.due_at, f"early: {run.job_id} at {called_at}, due {timer.due_at}")
         claimed_at = run.lease_until - LEASE_MARGIN - job.timeout
+        is_in_time = job.run_deadline is None or called_at < claimed_at + job.timeout
+        self.expect(is_in_time, f"called after the deadline of its run: {run.job_id}")
         is_expired = job.expires_at is not None and claimed_at >= job.expires_at
         self.expect(not is_expired, f"ran after it expired: {run.job_id}")
 
@@ -268,7 +284,7 @@ class Promises:
     def check_nothing_lost(self, *, is_over: bool = False) -> None:
         """Each job that was promised is still on its way, or has come to its end. is_over: it must have."""
         stores = self._stores
-        on_their_way = carriers(stores.ready, stores.timers, stores.shards, stores.flows, stores.collections)
+        on_their_way = carriers(stores)
         buried = {letter.job_id for letter in stores.dead_letters.letters.values()}
         for job_id, expected in self.jobs.items():
             row = stores.ledger.rows.get(expected.job_id.key)
@@ -327,12 +343,12 @@ class Promises:
 
     def _deserves(self, timer: Timer) -> bool:
         """Whether a dead letter is in order: its queue refused it, an attempt failed, or a worker died of it alone."""
-        key = timer.job.key
+        key, keys = timer.job.key, self.collections.keys_of(timer)
         has_failed = any(run.has_ended and not run.is_success for run in self.runs.get(key, ()))
-        chosen_for = self.collected.releases_of(key)
+        chosen_for = self.released.releases_of(key)
         # Of a release whose workers have died each of its jobs has failed an attempt.
         has_failed = has_failed or any(self.runs.get(each) or self._lapses[each] for each in chosen_for)
-        has_lapsed = self._lapses[key] > 0 or key in self._held_up or not timer.job.is_ledgered
+        has_lapsed = any(self._lapses[each] > 0 or each in self._held_up for each in keys) or not timer.job.is_ledgered
         # Of a held attempt: it was completed, or timed out.
         fell_silent = any(parse_job_id(run.job_id).key == key and not run.is_success for run in self._held)
         has_failed = has_failed or fell_silent or key in self._reported_as_failed

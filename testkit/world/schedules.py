@@ -140,9 +140,7 @@ class SchedulePromises:
         """Whatever is owed is on its way, or has come to its end. is_quiet: nobody is at anything."""
         stores = self._stores
         self.settle()
-        carried = (
-            carriers(stores.ready, stores.timers, stores.shards, stores.flows, stores.collections) if self.owed else {}
-        )
+        carried = carriers(stores) if self.owed else {}
         for key, owed in self.owed.items():
             row = stores.ledger.rows.get(key)
             on_its_way = [timer for timer in carried.get(key, ()) if leads_on(timer, row)]

@@ -28,6 +28,7 @@ from testkit.world.history import History
 class KeptByAll(Protocol):
     """What outlives every process of a world, and all that is promised is looked up in."""
 
+    wheel: Wheel
     clock: fakes.FakeClock
     timers: SeenTimers
     ready: fakes.InMemoryReadyQueue

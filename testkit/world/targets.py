@@ -44,6 +44,7 @@ class Targets:
             Failed("no answer"),
             [timer],
         )
+        self.promises.collections.answered(run, answer)
         if isinstance(answer, Pending) and timer.job.delivery is Delivery.EXACTLY_ONCE and given is None:
             self.promises.held(run)
             return answer

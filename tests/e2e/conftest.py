@@ -110,7 +110,7 @@ def sink() -> Iterator[Sink]:
 
 @pytest.fixture(scope="package")
 def deployment(releases: Releases, sink: Sink) -> Iterator[Deployment]:
-    with local_stack(checkout=releases.previous) as stack:
+    with local_stack(home=releases.previous) as stack:
         deployment = Deployment(stack)
         yield deployment
         deployment.close()

@@ -24,4 +24,4 @@ def test_another_release_has(deployment: Deployment, releases: Releases) -> None
         pytest.skip(releases.why_not)
 
     with pytest.raises(DeployFailed, match="`cdk diff` failed with code 1"):
-        replace(deployment.stack, checkout=releases.previous).diff()
+        replace(deployment.stack, home=releases.previous).diff()

@@ -51,7 +51,7 @@ def second(deployment: Deployment, tmp_path_factory: pytest.TempPathFactory) -> 
     checkout = find_checkout()
     outputs = deploy(checkout, deployment.stack.aws, folder=folder, app_folder=folder, bootstrap=False)
     stack = replace(
-        deployment.stack, api_endpoint=api_endpoint_of(outputs), outputs=outputs, checkout=checkout, folder=folder
+        deployment.stack, api_endpoint=api_endpoint_of(outputs), outputs=outputs, home=checkout, folder=folder
     )
     second = Deployment(stack, stage=NAME)
     yield second

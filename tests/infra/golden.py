@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from bench.deployed import FILE, counted, written
 from infra.stage import Stage
 from scripts.synthesis import Template, Templates, synthesise
 
@@ -21,7 +22,7 @@ def rendered(template: Template) -> str:
 
 
 def golden_files(synthesised: Callable[[Stage], Templates]) -> dict[Path, str]:
-    """The golden files and what they should hold: all of `dev`, and of `scale` what is made for its load."""
+    """The golden files and what they should hold: all of `dev`, what it is billed for by the piece, and of `scale` what is made for its load."""
     dev, scale = synthesised(Stage.named("dev")), synthesised(Stage.named("scale"))
     return {
         FOLDER / "dev-storage.json": rendered(dev.storage),
@@ -29,6 +30,7 @@ def golden_files(synthesised: Callable[[Stage], Templates]) -> dict[Path, str]:
         FOLDER / "scale-throughput.json": rendered(
             scale.of_type("AWS::DynamoDB::Table") | scale.of_type("AWS::Lambda::EventSourceMapping")
         ),
+        FILE: written(counted([dev.storage, dev.scheduler])),
     }
 
 

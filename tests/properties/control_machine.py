@@ -15,7 +15,6 @@ from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.operations.operation import OperationKind, Shift
 from testkit.world.process import SMOOTHLY, Conditions
-from testkit.world.world import World
 from tests.properties.machine import (
     CONDITIONS,
     DUE_IN,
@@ -75,7 +74,7 @@ class Controlled(Scheduler):
         asked=st.none() | OPERATIONS,
     )
     def begin(self, audits, seconds, first, asked) -> None:
-        self.world = World(audits=audits, lambdas=self.lambdas)
+        self.begin_in(audits=audits)
         self.world.clock.tick(seconds * SECOND)
         self.copies: list = []
         self.operations = 0

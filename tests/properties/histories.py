@@ -6,17 +6,21 @@ from datetime import timedelta
 from typing import Any
 
 from functions.domain.instants import MILLISECOND, SECOND
+from functions.domain.jobs.collect import Collect
 from functions.domain.jobs.job import Delivery, Priority
 from functions.domain.jobs.retry import RetryPolicy, Strategy
 from testkit.builders import LOCAL_WHEEL, a_submission
 from testkit.world.process import HELD, SMOOTHLY, Conditions, Fate, Fault, Process
 from testkit.world.world import World
+from tests.properties.shared import ALL, ONE, ORDERED, SLOW
 
 AHEAD = LOCAL_WHEEL.skew / 2
 LEASE_IS_OVER = timedelta(seconds=21)
 """Of a job with a timeout of 10 s: 15 s and SKEW, and a second."""
 
 SOON = RetryPolicy(strategy=Strategy.FIXED, attempts=2, base=timedelta(seconds=1))
+LATE = RetryPolicy(strategy=Strategy.FIXED, attempts=2, base=timedelta(seconds=60))
+WINDOW = Collect(key="export", window=30 * SECOND)
 DIES_AT_ONCE = Conditions(fault=Fault(Fate.DIES_BEFORE))
 
 
@@ -212,3 +216,82 @@ def a_claimed_job_is_cancelled(world: World) -> None:
     worker.go_to("target.begin")
     world.cancel(only_id(world))
     worker.finish()
+
+
+def a_job_comes_while_its_collection_is_given(world: World) -> None:
+    """It waits for the release after that one."""
+    submit(world, collect=WINDOW)
+    world.time_passes(31 * SECOND)
+    worker = hold_a_worker(world)
+    worker.go_to("target.end")
+    submit(world, collect=WINDOW)
+    worker.finish()
+
+
+def a_job_that_is_collected_is_cancelled(world: World) -> None:
+    """Another one of its collection waits on."""
+    submit(world, collect=WINDOW)
+    submit(world, collect=WINDOW)
+    world.cancel(next(iter(world.promises.jobs)))
+    world.time_passes(31 * SECOND)
+    world.work()
+
+
+def a_release_dies_between_the_ends_of_its_jobs(world: World) -> None:
+    """The first has ended."""
+    for _ in range(3):
+        submit(world, collect=WINDOW)
+    world.time_passes(31 * SECOND)
+    worker = hold_a_worker(world)
+    worker.go_to("target.end")
+    while not any(row.is_settled for row in world.ledger.rows.values()):
+        worker.go_on()
+    worker.kill()
+
+
+def a_target_has_not_taken_all(world: World) -> None:
+    """It names those that failed, and they come again."""
+    submit(world, calls="flaky", collect=WINDOW)
+    world.time_passes(31 * SECOND)
+    world.work()
+
+
+def an_ordered_job_waits_for_its_retry(world: World) -> None:
+    """The one behind it is due, and its message comes."""
+    submit(world, calls="flaky", flows=(ORDERED,), retry=LATE)
+    world.time_passes(SECOND)
+    submit(world, flows=(ORDERED,))
+    world.work(batch=1)
+    world.work()
+
+
+def an_ordered_job_comes_late(world: World) -> None:
+    """The one behind it has a message, and its own row has not been promoted."""
+    submit(world, 170, flows=(ORDERED,), priority=Priority.LOW)
+    submit(world, 171, flows=(ORDERED,))
+    world.refused = {Priority.LOW: False}
+    world.time_passes(100 * SECOND)
+    scan_all(world)
+    world.time_passes(75 * SECOND)
+    world.work()
+
+
+def two_jobs_of_a_flow_come_at_once(world: World) -> None:
+    """It lets one run at a time."""
+    for _ in range(2):
+        submit(world, flows=(ONE,))
+    worker = hold_a_worker(world, batch=1)
+    worker.go_to("target.end")
+    world.work()
+
+
+def many_jobs_of_a_flow_come_at_once(world: World) -> None:
+    """Two may start, and then one every five seconds."""
+    for _ in range(6):
+        submit(world, flows=(SLOW,))
+    world.work()
+
+
+def a_job_with_callbacks_fails(world: World) -> None:
+    """On each of its attempts."""
+    submit(world, calls="broken", callbacks=ALL)

@@ -11,6 +11,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from testkit.world.world import World
 from tests.properties.machine import SCHEDULER_SETTINGS, Machine
+from tests.properties.shared import have_flows
 
 History = Callable[[World], None]
 Mutation = Callable[[pytest.MonkeyPatch], Any]
@@ -23,6 +24,7 @@ Broken = tuple[History, Mutation, str]
 def live_through(history: History, **options: Any) -> None:
     """Raises AssertionError when a promise is broken on the way, or at the end."""
     world = World(audits=False, **options)
+    have_flows(world)
     try:
         history(world)
         world.look()

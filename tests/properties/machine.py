@@ -7,7 +7,7 @@ import string
 from dataclasses import replace
 from datetime import timedelta
 from math import inf
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
@@ -26,8 +26,9 @@ from functions.domain.stage import conditions
 from functions.domain.tenants.plan import TenantPlan, TenantStatus
 from functions.ports.tenants import EVERYBODY
 from testkit.builders import LOCAL_WHEEL, a_submission
-from testkit.world.process import SMOOTHLY, Conditions, Fate, Fault, Process
+from testkit.world.process import HELD, SMOOTHLY, Conditions, Fate, Fault, Process
 from testkit.world.world import World
+from tests.properties.shared import CALLBACKS, SHARE, TENANTS, have_flows, with_sense
 
 MOST_LIVE = 4
 LARGE = f'"{"".join(random.Random(7).choices(string.ascii_letters, k=10_000))}"'
@@ -49,7 +50,6 @@ CONDITIONS = st.builds(
     is_held=st.sampled_from([False, False, True]),
     hides=st.booleans(),
 )
-TENANTS = ["acme", "umbrella"]
 TARGETS = ["fine", "fine", "fine", "flaky", "broken", "poison"]
 SUBMISSIONS = st.fixed_dictionaries(
     {
@@ -64,8 +64,10 @@ SUBMISSIONS = st.fixed_dictionaries(
         "retry": st.sampled_from([1, 30, 160]).map(
             lambda base: RetryPolicy(strategy=Strategy.FIXED, attempts=2, base=timedelta(seconds=base))
         ),
+        "callbacks": CALLBACKS,
+        "shared": SHARE,
     }
-)
+).map(with_sense)
 DUE_IN = st.sampled_from([0, 3, 30, 100, 154, 155, 155.005, 156, 170, 200, 240, 300, 420])
 
 
@@ -74,6 +76,12 @@ class Machine(RuleBasedStateMachine):
 
     lambdas: ClassVar[dict[type, type]] = {}
     world: World
+
+    def begin_in(self, **options: Any) -> World:
+        """A world in which jobs may name flows."""
+        self.world = World(lambdas=self.lambdas, **options)
+        have_flows(self.world)
+        return self.world
 
     @rule(conditions=CONDITIONS, skewed=SKEWED, seconds=st.sampled_from([0, 20, 60]))
     def scan(self, conditions, skewed, seconds) -> None:
@@ -105,6 +113,11 @@ class Machine(RuleBasedStateMachine):
     @rule(conditions=CONDITIONS)
     def sweep(self, conditions) -> None:
         self.began(self.world.sweep(conditions))
+
+    @precondition(lambda self: self.world.promises.collections.is_used)
+    @rule(conditions=CONDITIONS)
+    def open_collections(self, conditions) -> None:
+        self.began(self.world.open_collections(conditions))
 
     @precondition(lambda self: self.world.ready.dead)
     @rule(conditions=CONDITIONS)
@@ -242,7 +255,7 @@ class Scheduler(Machine):
         first=st.lists(st.tuples(SUBMISSIONS, DUE_IN), min_size=1, max_size=4),
     )
     def begin(self, is_new, audits, seconds, first) -> None:
-        self.world = World(is_new=is_new, audits=audits, lambdas=self.lambdas)
+        self.begin_in(is_new=is_new, audits=audits)
         self.world.clock.tick(seconds * SECOND)
         self.copies: list = []
         for submission, due_in in first:
@@ -252,6 +265,25 @@ class Scheduler(Machine):
     def submit(self, submission, due_in, is_keyed, conditions, skewed) -> None:
         conditions = replace(conditions, ahead=conditions.ahead + skewed)
         self.submit_it(submission, due_in, is_keyed=is_keyed, conditions=conditions)
+
+    @rule(
+        submission=SUBMISSIONS,
+        shared=SHARE.filter(bool),
+        count=st.integers(2, 5),
+        stops=st.integers(0, 3),
+        conditions=CONDITIONS,
+    )
+    def submit_together(self, submission, shared, count, stops, conditions) -> None:
+        """Jobs that share a flow or a collection, and workers some of which are held in their calls."""
+        for number in range(count):
+            asked = {name: value for name, value in submission.items() if name not in ("flows", "collect")}
+            last = conditions if number == count - 1 else SMOOTHLY
+            self.submit_it(with_sense({**asked, "shared": shared}), 0, is_keyed=False, conditions=last)
+        for _ in range(stops):
+            worker = self.world.work(HELD, batch=1)
+            if worker and not worker.is_over:
+                worker.go_to("target.end", or_to_its_end=True)
+                self.began(worker)
 
     @precondition(lambda self: self.world.promises.sent)
     @rule(

@@ -13,6 +13,7 @@ import pytest
 
 from functions.api.jobs.submit import Submitter, _accepted
 from functions.domain.jobs import claims
+from functions.domain.jobs.callbacks import NO_CALLBACKS
 from functions.domain.jobs.job import Delivery, Priority, Timer
 from functions.domain.lifecycle import Event, State
 from functions.domain.wheel import Wheel
@@ -20,10 +21,14 @@ from functions.ports.ledger import Applied, Cancelled, Refused
 from functions.ports.targets import Failed
 from functions.scanner import scan
 from functions.scanner.tick import Tick
+from functions.services.far_ring import flow_order
+from functions.services.far_ring.flow_order import FlowOrders
 from functions.services.far_ring.placer import Placer
 from functions.services.jobs import settler as settling
 from functions.services.jobs.canceller import Canceller
-from functions.worker import claimer
+from functions.services.jobs.ends import Ends
+from functions.services.jobs.flow_gate import FlowGate
+from functions.worker import claimer, releases
 from functions.worker.attempt import Attempts
 from functions.worker.execute import Worker
 from functions.worker.message import Returned
@@ -265,4 +270,62 @@ def cancels_what_runs(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
         return cancel(ledger, job_id, **given)
 
     monkeypatch.setattr(fakes.InMemoryLedger, "cancel", cancel_anyway)
+    return {}
+
+
+def lets_no_other_release_follow(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(Placer, "reopen", lambda *_: False)
+    return {}
+
+
+def gives_what_has_ended(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(releases, "may_claim", lambda *_, **__: True)
+    return {}
+
+
+def takes_rows_out_before_their_jobs_end(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    end = releases.Releases._end
+
+    def remove_first(given: Any, members: Any, failures: Any, timer: Timer, claim: Any) -> None:
+        collection, _ = releases._found(timer.job)
+        opened = given.collections.opened(collection)
+        given.collections.remove(collection, opened.places if opened else ())
+        end(given, members, failures, timer, claim)
+
+    monkeypatch.setattr(releases.Releases, "_end", remove_first)
+    return {}
+
+
+def ends_what_its_target_named(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(releases, "failures_in", lambda *_: {})
+    return {}
+
+
+def runs_an_order_at_once(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(FlowOrders, "start", lambda *_: True)
+    return {}
+
+
+def runs_an_order_as_it_comes(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(flow_order, "_is_ahead", lambda *_, **__: True)
+    return {}
+
+
+def lets_in_without_a_permit(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(FlowGate, "_take_permit", lambda *_, **__: True)
+    return {}
+
+
+def spends_what_is_spent(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    monkeypatch.setattr(fakes.InMemoryFlowStore, "spend", lambda *_, **__: Applied())
+    return {}
+
+
+def forgets_the_callbacks_of_failures(monkeypatch: pytest.MonkeyPatch) -> Lambdas:
+    kept = Ends._kept
+
+    def keep_silent(ends: Ends, timer: Timer, *given: Any, **named: Any) -> None:
+        kept(ends, replace(timer, job=replace(timer.job, callbacks=NO_CALLBACKS)), *given, **named)
+
+    monkeypatch.setattr(Ends, "_kept", keep_silent)
     return {}

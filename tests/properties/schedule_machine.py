@@ -18,7 +18,6 @@ from functions.domain.schedules.schedule import JobTemplate, Misfire, Schedule
 from functions.domain.schedules.state import Status
 from testkit.builders import a_schedule, every
 from testkit.world.process import SMOOTHLY
-from testkit.world.world import World
 from tests.properties.machine import (
     CONDITIONS,
     DUE_IN,
@@ -81,7 +80,7 @@ class Schedules(Machine):
         first=DEFINITIONS,
     )
     def begin(self, is_new, audits, seconds, jobs, key, first) -> None:
-        self.world = World(is_new=is_new, audits=audits, lambdas=self.lambdas)
+        self.begin_in(is_new=is_new, audits=audits)
         self.world.clock.tick(seconds * SECOND)
         self.number = 0
         self.asked: list[Schedule] = []

@@ -1,4 +1,4 @@
-"""Every end of a job is told to its callbacks, once each and to no other, whoever dies, stalls or is late."""
+"""Every end of a job is told to its callbacks, once each and to no other, whoever dies at which call. The machine of jobs draws callbacks, too."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import settings
-from hypothesis.stateful import run_state_machine_as_test
 
 from functions.domain.instants import SECOND
 from functions.domain.jobs.callback_jobs import Outcome
-from functions.domain.jobs.callbacks import Callbacks
 from functions.domain.jobs.job import Delivery
 from functions.domain.jobs.retry import RetryPolicy
 from functions.domain.lifecycle import State
@@ -23,27 +20,9 @@ from functions.services.jobs.ends import Ends
 from testkit.builders import a_submission
 from testkit.world.process import Conditions, Fate, Fault
 from testkit.world.world import World
+from tests.properties import mutations
 from tests.properties.lives import History, Mutation, live_through, name_of
-from tests.properties.machine import SCHEDULER_SETTINGS, Scheduler
-
-TOLD = "https://example.com/told"
-ALL = Callbacks(on_success=TOLD, on_failure=TOLD, on_end=TOLD)
-ASKED = [ALL, Callbacks(on_end=TOLD), Callbacks(on_success=TOLD), ALL]
-
-
-class CalledBackJobs(Scheduler):
-    """Every job that may has callbacks, by turns."""
-
-    def submit_it(self, submission: Any, due_in: Any, *, is_keyed: bool, conditions: Any) -> None:
-        if submission["delivery"] is not Delivery.AT_MOST_ONCE:
-            count = self.submitted_count = getattr(self, "submitted_count", -1) + 1
-            submission = {**submission, "callbacks": ASKED[count % len(ASKED)]}
-        super().submit_it(submission, due_in, is_keyed=is_keyed, conditions=conditions)
-
-
-@pytest.mark.long
-def test_each_end_is_told_once_to_who_asked_for_it():
-    run_state_machine_as_test(CalledBackJobs, settings=settings(SCHEDULER_SETTINGS, max_examples=200))
+from tests.properties.shared import ALL
 
 
 def each_death(act: Callable[[World, Conditions], None]) -> list[History]:
@@ -141,16 +120,6 @@ def names_each_putting_anew(monkeypatch: pytest.MonkeyPatch) -> dict[type, type]
     return {}
 
 
-def forgets_the_callbacks_of_failures(monkeypatch: pytest.MonkeyPatch) -> dict[type, type]:
-    kept = Ends._kept
-
-    def keep_silent(ends: Ends, timer: Any, *given: Any, **named: Any) -> None:
-        kept(ends, replace(timer, job=replace(timer.job, callbacks=Callbacks())), *given, **named)
-
-    monkeypatch.setattr(Ends, "_kept", keep_silent)
-    return {}
-
-
 @pytest.mark.parametrize(
     ("act", "mutation", "violation"),
     [
@@ -158,7 +127,7 @@ def forgets_the_callbacks_of_failures(monkeypatch: pytest.MonkeyPatch) -> dict[t
         (a_cancel_of_what_keeps_no_row, removes_the_row_before_it_tells, "was not told|and told"),
         (a_success, names_each_putting_anew, "was called by"),
         (a_failure_that_is_tried_again, tells_of_a_failure_that_is_tried_again, "told before its end"),
-        (a_failure, forgets_the_callbacks_of_failures, "and told"),
+        (a_failure, mutations.forgets_the_callbacks_of_failures, "and told"),
     ],
     ids=name_of,
 )

@@ -1,4 +1,4 @@
-"""The jobs of an ordered flow have their effects one after the other, whoever dies, stalls or is late."""
+"""The jobs of an ordered flow have their effects in the order of their due times, whatever fails. The machine of jobs draws such flows, too."""
 
 from __future__ import annotations
 
@@ -6,68 +6,18 @@ from datetime import timedelta
 from itertools import groupby
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import rule, run_state_machine_as_test
 
 from functions.domain.instants import HOUR, SECOND
-from functions.domain.jobs.job import Delivery
 from functions.domain.targets.flows import FlowLimits, NamedFlow
 from functions.ports.targets import Failed, Succeeded
-from functions.services.far_ring.flow_order import FlowOrders, row_of
-from testkit.builders import NOON, a_submission, a_timer
-from testkit.fakes import InMemoryFlowStore
+from functions.services.far_ring.flow_order import row_of
+from testkit.builders import NOON, a_timer
 from testkit.observed import CrashError, DeathError
 from testkit.scheduler import World as OneWorker
-from testkit.world import world
-from testkit.world.process import HELD
-from tests.properties.machine import SCHEDULER_SETTINGS, Scheduler
 from tests.unit.test_flow_order import TWICE, called, ids
 from tests.unit.test_flows import _fail_once, put, run_with_faults
-
-FLOWS = {tenant: NamedFlow(key="in-order", limits=FlowLimits(is_ordered=True)) for tenant in ("acme", "umbrella")}
-
-
-class OrderedJobs(Scheduler):
-    is_capped = False
-
-    def submit_it(self, submission: Any, due_in: Any, *, is_keyed: bool, conditions: Any) -> None:
-        if not self.is_capped:
-            self.is_capped = True
-            for tenant in FLOWS:
-                self.world.promises.at_once.capped(tenant, 1, moment=self.world.history.moment)
-        # Only who keeps a row in the ledger has an order.
-        flowing = {**submission, "flows": (FLOWS[submission["tenant"]],), "delivery": Delivery.EXACTLY_ONCE}
-        super().submit_it(flowing, due_in, is_keyed=is_keyed, conditions=conditions)
-
-    cap: Any = None  # no other bound of its calls
-
-    @rule(tenant=st.sampled_from(sorted(FLOWS)), count=st.integers(1, 6), stops=st.integers(0, 3))
-    def call_side_by_side(self, tenant: str, count: int, stops: int) -> None:
-        """Jobs come to several workers, some of which are held in their calls."""
-        for _ in range(count):
-            self.world.submit(a_submission(due_at=self.world.clock.instant, tenant=tenant, flows=(FLOWS[tenant],)))
-        for _ in range(stops):
-            worker = self.world.work(HELD, batch=1)
-            if worker and not worker.is_over:
-                worker.go_to("target.end", or_to_its_end=True)
-                self.began(worker)
-
-
-@pytest.mark.long
-def test_the_jobs_of_an_ordered_flow_run_one_at_a_time_and_none_is_lost(monkeypatch: pytest.MonkeyPatch):
-    # A job whose submission died before it was placed holds those behind it for an hour, and one that is due after it was missed for another.
-    monkeypatch.setattr(world, "MOST_DRAINED", 40 * HOUR)
-    run_state_machine_as_test(OrderedJobs, settings=settings(SCHEDULER_SETTINGS, max_examples=60))
-
-
-def test_a_hold_that_holds_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(InMemoryFlowStore, "hold", lambda *_: True)
-    monkeypatch.setattr(FlowOrders, "start", lambda *_: True)
-    with pytest.raises(AssertionError, match="calls at the same time"):
-        run_state_machine_as_test(OrderedJobs, settings=settings(SCHEDULER_SETTINGS, max_examples=3_000))
-
 
 CALLS = ("line_up", "order", "hold", "finish", "wait", "note_entry", "note_turn", "leave", "remove", "waiting_at")
 

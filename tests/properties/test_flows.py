@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,97 +10,46 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
-from functions.domain.instants import SECOND
-from functions.domain.targets.flows import FlowId, FlowLimits, NamedFlow, parse_rate
-from functions.ports.flows import NoRoom
-from functions.ports.ledger import Applied
+from functions.domain.targets.flows import FlowId
 from functions.services.far_ring.flow_turns import FlowTurns
-from functions.services.jobs.flow_gate import FlowGate
 from testkit.builders import a_submission
-from testkit.fakes import InMemoryFlowStore
 from testkit.world.process import HELD
-from testkit.world.world import World
+from tests.properties import mutations
 from tests.properties.machine import SCHEDULER_SETTINGS, Scheduler
+from tests.properties.shared import ONE, SLOW
 
-BURST = 2
-INTERVAL = 5 * SECOND
-SLOW = NamedFlow(key="slow", limits=FlowLimits(rate=parse_rate("12/min"), burst=BURST))
-FLOWS = {"acme": NamedFlow(key="one-at-a-time", limits=FlowLimits(concurrency=1)), "umbrella": SLOW}
-"""All jobs of a tenant name its flow, so that what bounds the flow bounds the tenant."""
-
-
-class Tokens:
-    """When tokens of the slow flow were taken, and not given back, by the world's clock."""
-
-    def __init__(self, world: World) -> None:
-        store = world.flows
-        assert isinstance(store, InMemoryFlowStore)
-        self.world, self.taken = world, list[datetime]()
-        self._spend, self._refund = store.spend, store.refund
-        vars(store).update(spend=self.spend, refund=self.refund)
-
-    def spend(self, flow: FlowId, **asked: Any) -> Applied | NoRoom:
-        answer = self._spend(flow, **asked)
-        if flow.key == SLOW.key and isinstance(answer, Applied):
-            self.taken.append(self.world.clock.instant)
-        return answer
-
-    def refund(self, flow: FlowId, *, cost: timedelta) -> None:
-        self._refund(flow, cost=cost)
-        if flow.key == SLOW.key and self.taken:
-            self.taken.pop()
-
-    def check(self) -> None:
-        # One clock may be ahead and the next one behind.
-        skew = self.world.wheel.skew
-        for number, first in enumerate(self.taken):
-            for count, last in enumerate(self.taken[number:], start=1):
-                most = BURST + (last - first + skew) / INTERVAL
-                self.world.promises.expect(count <= most, f"{count} tokens within {last - first}, of {most:g}")
+FLOW_OF = {"acme": ONE, "umbrella": SLOW}
 
 
 class FlowingJobs(Scheduler):
-    tokens: Tokens
+    """Jobs of which all name one of two flows, so that most have to wait: in the machine of jobs few do.
+
+    What is promised is the same there and here.
+    """
 
     def submit_it(self, submission: Any, due_in: Any, *, is_keyed: bool, conditions: Any) -> None:
-        if not hasattr(self, "tokens"):
-            self.tokens = Tokens(self.world)
-            self.world.promises.at_once.capped("acme", 1, moment=self.world.history.moment)
-        flowing = {**submission, "flows": (FLOWS[submission["tenant"]],)}
+        asked = {name: value for name, value in submission.items() if name != "collect"}
+        flowing = {**asked, "flows": (FLOW_OF[asked["tenant"]],)}
         super().submit_it(flowing, due_in, is_keyed=is_keyed, conditions=conditions)
 
     cap: Any = None  # no other bound of its calls
 
-    @rule(tenant=st.sampled_from(sorted(FLOWS)), count=st.integers(1, 6), stops=st.integers(0, 3))
+    @rule(tenant=st.sampled_from(sorted(FLOW_OF)), count=st.integers(1, 6), stops=st.integers(0, 3))
     def call_side_by_side(self, tenant: str, count: int, stops: int) -> None:
         """Jobs of a flow come to several workers, some of which are held in their calls."""
         for _ in range(count):
             due_at = self.world.clock.instant
-            self.world.submit(a_submission(due_at=due_at, tenant=tenant, flows=(FLOWS[tenant],)))
+            self.world.submit(a_submission(due_at=due_at, tenant=tenant, flows=(FLOW_OF[tenant],)))
         for _ in range(stops):
             worker = self.world.work(HELD, batch=1)
             if worker and not worker.is_over:
                 worker.go_to("target.end", or_to_its_end=True)
                 self.began(worker)
 
-    def come_after_the_end(self) -> None:
-        self.tokens.check()
-        super().come_after_the_end()
-
 
 @pytest.mark.long
-def test_what_flows_promise_is_kept():
-    run_state_machine_as_test(FlowingJobs, settings=settings(SCHEDULER_SETTINGS, max_examples=500))
-
-
-def lets_in_without_a_permit(monkeypatch: pytest.MonkeyPatch) -> dict[type, type]:
-    monkeypatch.setattr(FlowGate, "_take_permit", lambda *_, **__: True)
-    return {}
-
-
-def spends_what_is_spent(monkeypatch: pytest.MonkeyPatch) -> dict[type, type]:
-    monkeypatch.setattr(InMemoryFlowStore, "spend", lambda *_, **__: Applied())
-    return {}
+def test_what_flows_promise_is_kept_where_all_jobs_name_them():
+    run_state_machine_as_test(FlowingJobs, settings=settings(SCHEDULER_SETTINGS, max_examples=300))
 
 
 def removes_before_it_sends(monkeypatch: pytest.MonkeyPatch) -> dict[type, type]:
@@ -123,8 +71,8 @@ def forgets_its_turn(monkeypatch: pytest.MonkeyPatch) -> dict[type, type]:
 @pytest.mark.parametrize(
     ("broken", "violation"),
     [
-        (lets_in_without_a_permit, "calls at the same time"),
-        (spends_what_is_spent, "tokens within"),
+        (mutations.lets_in_without_a_permit, "calls at the same time"),
+        (mutations.spends_what_is_spent, "tokens within"),
         pytest.param(removes_before_it_sends, "lost", marks=pytest.mark.long),
         (forgets_its_turn, "lost"),
     ],

@@ -96,6 +96,16 @@ BROKEN = [
     (histories.a_job_fails_for_good, mutations.fails_without_a_letter, "failed without a dead letter"),
     (histories.a_started_job_comes_back, mutations.starts_again_what_has_started, "at most once ran again"),
     (histories.a_claimed_job_is_cancelled, mutations.cancels_what_runs, "ran after its cancel"),
+    (histories.a_job_comes_while_its_collection_is_given, mutations.lets_no_other_release_follow, "lost"),
+    (histories.a_job_that_is_collected_is_cancelled, mutations.gives_what_has_ended, "given after its cancel"),
+    (histories.a_release_dies_between_the_ends_of_its_jobs, mutations.gives_what_has_ended, "given after its end"),
+    (histories.a_release_dies_between_the_ends_of_its_jobs, mutations.takes_rows_out_before_their_jobs_end, "lost"),
+    (histories.a_target_has_not_taken_all, mutations.ends_what_its_target_named, "ended without having been taken"),
+    (histories.an_ordered_job_waits_for_its_retry, mutations.runs_an_order_at_once, "out of order"),
+    (histories.an_ordered_job_comes_late, mutations.runs_an_order_as_it_comes, "out of order"),
+    (histories.two_jobs_of_a_flow_come_at_once, mutations.lets_in_without_a_permit, "calls at the same time"),
+    (histories.many_jobs_of_a_flow_come_at_once, mutations.spends_what_is_spent, "tokens within"),
+    (histories.a_job_with_callbacks_fails, mutations.forgets_the_callbacks_of_failures, "and told"),
 ]
 
 

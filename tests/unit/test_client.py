@@ -12,6 +12,7 @@ from functions.api.http.call_body import HttpBody, RetryBody
 from functions.api.http.flow_body import FlowBody
 from functions.api.jobs.bodies import JobBody
 from tests.api_server import LOST, Answer, ApiServer, Request, accept_all, job_json
+from tests.either_client import made_client
 from tickwheel.client import Client
 from tickwheel.client.backoff import Backoff, Wait
 from tickwheel.client.flows import Flow
@@ -32,7 +33,7 @@ class Waits(list[float]):
 def a_client(server: ApiServer, waits: Waits | None = None, credentials: Credentials | None = None) -> Client:
     backoff = (Waits() if waits is None else waits).backoff()
     credentials = credentials or Credentials("key", "secret")
-    return Client(server.url, region="us-east-1", credentials=credentials, backoff=backoff)
+    return made_client(server.url, region="us-east-1", credentials=credentials, backoff=backoff)
 
 
 def a_job(target: str = "handler:echo", **changes) -> NewJob:
@@ -352,7 +353,7 @@ def test_no_jobs_make_no_request() -> None:
 def test_the_endpoint_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TICKWHEEL_ENDPOINT", "https://abc.execute-api.eu-central-1.amazonaws.com/")
 
-    with Client(credentials=Credentials("key", "secret")) as client:
+    with made_client(credentials=Credentials("key", "secret")) as client:
         assert client.endpoint == "https://abc.execute-api.eu-central-1.amazonaws.com"
 
 
@@ -360,7 +361,7 @@ def test_no_endpoint_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tickwheel.client.endpoint.read_running", lambda: None)
 
     with pytest.raises(NoEndpoint, match="TICKWHEEL_ENDPOINT"):
-        Client()
+        made_client()
 
 
 def test_no_credentials_say_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -368,16 +369,19 @@ def test_no_credentials_say_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     monkeypatch.setenv("HOME", "/nonexistent")
 
-    with pytest.raises(NoCredentials, match="AWS_PROFILE"):
-        Client("https://abc.execute-api.eu-central-1.amazonaws.com")
+    with (
+        pytest.raises(NoCredentials, match="AWS_PROFILE"),
+        made_client("https://abc.execute-api.eu-central-1.amazonaws.com") as client,
+    ):
+        client.get("x")
 
 
 @pytest.mark.parametrize("endpoint", ["https://abc.execute-api.eu-west-1.amazonaws.com", "https://jobs.example.com"])
 def test_a_profile_that_there_is_not_is_a_sentence(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "nope")
 
-    with pytest.raises(NoCredentials, match=r"nope.*check AWS_PROFILE"):
-        Client(endpoint)
+    with pytest.raises(NoCredentials, match=r"nope.*check AWS_PROFILE"), made_client(endpoint) as client:
+        client.get("x")
 
 
 def test_a_login_that_has_ended_is_a_sentence() -> None:
@@ -395,7 +399,7 @@ def test_a_login_that_has_ended_is_a_sentence() -> None:
 
 def test_an_address_without_a_scheme_is_refused() -> None:
     with pytest.raises(NoEndpoint, match=r"'abc\.example\.com'"):
-        Client("abc.example.com")
+        made_client("abc.example.com")
 
 
 def test_a_request_is_signed_afresh_each_time_it_is_sent() -> None:
@@ -418,7 +422,7 @@ def test_a_request_is_signed_afresh_each_time_it_is_sent() -> None:
 def test_a_local_name_is_reached_on_the_loopback_with_its_own_host_header() -> None:
     with ApiServer() as server:
         host = f"abc123.execute-api.localhost:{server.port}"
-        with Client(f"http://{host}", backoff=Waits().backoff()) as client:
+        with made_client(f"http://{host}", backoff=Waits().backoff()) as client:
             client.submit("handler:echo", tenant="acme")
 
     assert server.requests[0].headers["host"] == host
@@ -439,7 +443,7 @@ def test_all_waits_of_a_request_together_have_a_bound() -> None:
     slow = Answer(429, {"code": "shed", "title": "Too many"}, (("Retry-After", "25"),))
     with (
         ApiServer(*[slow] * 6) as server,
-        Client(server.url, region="us-east-1", backoff=waits.backoff(attempts=6)) as client,
+        made_client(server.url, region="us-east-1", backoff=waits.backoff(attempts=6)) as client,
         pytest.raises(ApiProblem, match="shed"),
     ):
         client.submit("handler:echo", tenant="acme")
@@ -456,7 +460,7 @@ def test_each_wait_is_told_before_it_begins() -> None:
 
     with (
         ApiServer(BUSY, Answer(503, {"code": "shed", "title": "Behind"}, (("Retry-After", "7"),))) as server,
-        Client(server.url, region="us-east-1", backoff=backoff, on_wait=tell) as client,
+        made_client(server.url, region="us-east-1", backoff=backoff, on_wait=tell) as client,
     ):
         client.submit("handler:echo", tenant="acme", idempotency_key="k")
 
@@ -475,7 +479,7 @@ def test_a_wait_for_single_jobs_of_a_batch_is_told_with_their_problem() -> None:
 
     with (
         ApiServer(otherwise=refuse) as server,
-        Client(
+        made_client(
             server.url,
             region="us-east-1",
             backoff=Waits().backoff(2),

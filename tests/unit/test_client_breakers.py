@@ -8,6 +8,7 @@ import pytest
 
 from tests.api_server import Answer, ApiServer
 from tests.command_line import run
+from tests.either_client import made_client
 from tickwheel.client import Client
 from tickwheel.client.backoff import Backoff
 from tickwheel.client.breakers import Breaker
@@ -18,7 +19,9 @@ NONE = Answer(200, {"breakers": [], "next": None})
 
 
 def a_client(server: ApiServer) -> Client:
-    return Client(server.url, region="us-east-1", backoff=Backoff(attempts=2, base_seconds=0, sleep=lambda _: None))
+    return made_client(
+        server.url, region="us-east-1", backoff=Backoff(attempts=2, base_seconds=0, sleep=lambda _: None)
+    )
 
 
 def breaker_json(**changes: Any) -> dict[str, Any]:

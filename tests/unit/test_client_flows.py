@@ -8,6 +8,7 @@ import pytest
 
 from tests.api_server import Answer, ApiServer
 from tests.command_line import assert_wrong_usage, run
+from tests.either_client import made_client
 from tickwheel.client import Client
 from tickwheel.client.backoff import Backoff
 from tickwheel.client.flows import Flow, FlowLimits
@@ -69,7 +70,9 @@ def figures_json(**changes: Any) -> dict[str, Any]:
 
 
 def a_client(server: ApiServer) -> Client:
-    return Client(server.url, region="us-east-1", backoff=Backoff(attempts=2, base_seconds=0, sleep=lambda _: None))
+    return made_client(
+        server.url, region="us-east-1", backoff=Backoff(attempts=2, base_seconds=0, sleep=lambda _: None)
+    )
 
 
 def test_limits_are_set_for_a_tenant_and_for_the_stage() -> None:

@@ -10,8 +10,8 @@ import pytest
 from botocore.credentials import Credentials
 
 from tests.api_server import LOST, Answer, ApiServer
+from tests.either_client import made_client
 from tests.unit.test_client_schedules import a_client
-from tickwheel.client import Client
 from tickwheel.client.backoff import Backoff
 from tickwheel.client.operations import Example, JobFilter, Operation
 from tickwheel.errors import ApiProblem, InvalidRequest, Unreachable
@@ -310,7 +310,7 @@ def test_pauses_between_looks_grow_to_five_seconds() -> None:
     pauses: list[float] = []
     with ApiServer(*[Answer(200, WAITING)] * 5, Answer(200, operation_json())) as server:
         backoff = Backoff(sleep=pauses.append)
-        with Client(server.url, region="us-east-1", credentials=Credentials("k", "s"), backoff=backoff) as client:
+        with made_client(server.url, region="us-east-1", credentials=Credentials("k", "s"), backoff=backoff) as client:
             client.operations.wait(Operation.from_json(WAITING))
 
     assert pauses == [0.5, 1.0, 2.0, 4.0, 5.0, 5.0]

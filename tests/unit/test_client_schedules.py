@@ -10,6 +10,7 @@ import pytest
 from botocore.credentials import Credentials
 
 from tests.api_server import LOST, Answer, ApiServer, Request
+from tests.either_client import made_client
 from tickwheel.client import Client
 from tickwheel.client.backoff import Backoff
 from tickwheel.client.fires import FireCount, Run
@@ -26,9 +27,13 @@ FIRE = {
 }
 
 
+class Interrupted(BaseException):
+    """As Ctrl-C, which an event loop has ways of its own with."""
+
+
 def a_client(server: ApiServer, *, sleep: Callable[[float], None] = lambda _: None) -> Client:
     backoff = Backoff(attempts=3, base_seconds=0, sleep=sleep)
-    return Client(server.url, region="us-east-1", credentials=Credentials("key", "secret"), backoff=backoff)
+    return made_client(server.url, region="us-east-1", credentials=Credentials("key", "secret"), backoff=backoff)
 
 
 def a_schedule(schedule_id: str = "nightly", **changes: Any) -> NewSchedule:
@@ -369,10 +374,10 @@ class TestManySchedules:
 
     def test_what_has_not_been_sent_when_it_is_interrupted_is_not_sent(self) -> None:
         def interrupt(_: Put) -> None:
-            raise KeyboardInterrupt
+            raise Interrupted
 
         asked = [a_schedule(f"s{number}") for number in range(200)]
-        with ApiServer(otherwise=take) as server, a_client(server) as client, pytest.raises(KeyboardInterrupt):
+        with ApiServer(otherwise=take) as server, a_client(server) as client, pytest.raises(Interrupted):
             client.schedules.put_many(asked, threads=2, on_progress=interrupt)
 
         assert len(server.requests) < len(asked)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.api_server import Answer, ApiServer
+from tests.either_client import made_client
 from tickwheel.client import Client
 from tickwheel.client.backoff import Backoff
 from tickwheel.client.tenants import LIMITS, Deletion, StageStatus, Tenant
@@ -38,7 +39,9 @@ def tenant_json(**changes: Any) -> dict[str, Any]:
 
 
 def a_client(server: ApiServer) -> Client:
-    return Client(server.url, region="us-east-1", backoff=Backoff(attempts=2, base_seconds=0, sleep=lambda _: None))
+    return made_client(
+        server.url, region="us-east-1", backoff=Backoff(attempts=2, base_seconds=0, sleep=lambda _: None)
+    )
 
 
 def test_a_tenant_is_read_with_all_that_learns_of_it() -> None:

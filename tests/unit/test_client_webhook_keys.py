@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.api_server import Answer, ApiServer
+from tests.either_client import made_client
 from tickwheel.cli import app
-from tickwheel.client import Client
 from tickwheel.client.backoff import Backoff
 from tickwheel.client.webhook_keys import WebhookKey
 from tickwheel.errors import ApiProblem, Unreachable
@@ -22,7 +22,7 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def asked(server: ApiServer, tenant: str = "acme") -> list[WebhookKey]:
-    with Client(server.url, region="us-east-1", backoff=Backoff(attempts=1)) as client:
+    with made_client(server.url, region="us-east-1", backoff=Backoff(attempts=1)) as client:
         return client.webhook_keys(tenant)
 
 

@@ -10,7 +10,7 @@ PRODUCT = (
     *("functions", "infra", "tickwheel", "testkit"),
     *("verification", "simulation", "soak", "bench", "fuzzing", "scripts", "doctor", "smoke"),
 )
-HANDLERS = {"api", "scanner", "worker", "sweeper", "operations", "dead_letters"}
+HANDLERS = {"api", "scanner", "worker", "sweeper", "operations", "dead_letters", "resources"}
 BELOW_HANDLERS = {"runtime", "adapters", "services", "ports", "domain"}
 LAYERS = ("domain", "services", "adapters", "api")
 FEATURES = {"jobs", "schedules", "targets", "tenants", "dead_letters", "operations", "far_ring", "stage"}

@@ -156,7 +156,7 @@ def test_a_group_that_ignores_a_polite_request_is_killed() -> None:
 
 def test_status_and_down_say_that_nothing_runs(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("commands.local", "local.stack"):
-        monkeypatch.setattr(f"tickwheel.{module}.find_checkout", lambda: checkout)
+        monkeypatch.setattr(f"tickwheel.{module}.find_home", lambda: checkout)
 
     status = CliRunner().invoke(app, ["local", "status"])
     down = CliRunner().invoke(app, ["local", "down"])

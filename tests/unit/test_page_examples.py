@@ -32,6 +32,7 @@ def test_every_body_is_taken(model: type[BaseModel], example: str):
         "flows.md",
         "health.md",
         "many-jobs.md",
+        "python-client.md",
         "schedules.md",
         "tenants.md",
         "testing.md",

@@ -1,13 +1,15 @@
+# Written by `make format` (`scripts/sync_client.py`) from async_api.py: change it there.
 """Tickwheel's API as typed calls.
 
 with Client() as client:
     job = client.submit("https://example.com/hook", tenant="acme", delay=timedelta(minutes=5))
-    client.get(job.id).state
+    job = client.get(job.id)
     nightly = NewSchedule("nightly", tenant="acme", cron="0 3 * * *", target="https://example.com/hook")
-    client.schedules.put(nightly).next_fire
+    client.schedules.put(nightly)
+    for schedule in client.schedules.list(tenant="acme"):
+        print(schedule.next_fire)
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType, TracebackType
@@ -21,9 +23,7 @@ from botocore.session import Session
 from tickwheel.client.answers import read_answer
 from tickwheel.client.backoff import Backoff, Repeats, Wait
 from tickwheel.client.batches import (
-    MAY_HAVE_BEEN_APPLIED,
     MOST_JOBS_A_REQUEST,
-    NOT_APPLIED,
     Encoded,
     as_submission,
     batches_of,
@@ -57,13 +57,11 @@ from tickwheel.client.jobs import (
     Submission,
     Submitted,
 )
+from tickwheel.client.responses import json_of, problem_of, trace_headers, unreachable
 from tickwheel.client.tenants import StageStatus
+from tickwheel.client.timeouts import Deadline, Timeouts
 from tickwheel.client.webhook_keys import WebhookKey
-from tickwheel.errors import ApiProblem, FieldProblem, InvalidJob, Unreachable
-
-_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
-_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
-_CONFLICT = 409  # with a Retry-After: not yet
+from tickwheel.errors import ApiProblem, Unreachable
 
 
 class Client(JobCalls, FlowCalls):
@@ -76,8 +74,10 @@ class Client(JobCalls, FlowCalls):
     endpoint's name, or that of the session. Requests to the local cloud are signed with its test credentials.
 
     A failed request is retried, with backoff and after any `Retry-After`, when that is safe: see `submit`. The waits of a
-    request are a minute at most, and `on_wait` is told of each before it begins.
-    Raises NoEndpoint or NoCredentials.
+    request are a minute at most, and `on_wait` is told of each before it begins. timeout: of each attempt, to connect and for
+    each silence; or `Timeouts`, which also has a total.
+    A call that is interrupted on the way may have been applied.
+    Raises NoEndpoint, NoCredentials or InvalidRequest.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Client(JobCalls, FlowCalls):
         region: str | None = None,
         credentials: Credentials | None = None,
         session: Session | None = None,
-        timeout: timedelta = timedelta(seconds=30),
+        timeout: timedelta | Timeouts = timedelta(seconds=30),
         transport: httpx.BaseTransport | None = None,
         backoff: Backoff | None = None,
         on_wait: Callable[[Wait], None] | None = None,
@@ -97,13 +97,10 @@ class Client(JobCalls, FlowCalls):
         self._endpoint = connection.endpoint
         self._backoff = backoff or Backoff()
         self._on_wait = on_wait
+        self._timeouts = Timeouts.of(timeout)
         if transport is None and self._endpoint.is_on_this_machine:
             transport = LoopbackTransport(httpx.HTTPTransport())  # otherwise httpx's own, which honours a proxy
-        self._http = httpx.Client(
-            auth=connection.auth,
-            timeout=timeout.total_seconds(),
-            transport=transport,
-        )
+        self._http = httpx.Client(auth=connection.auth, transport=transport)
         self.schedules = Schedules(self._call)
         """Operations on schedules."""
         self.dead_letters = DeadLetters(self._call)
@@ -197,7 +194,7 @@ class Client(JobCalls, FlowCalls):
 
         traceparent: the trace that the job belongs to (W3C Trace Context). Its target receives it. The client does not detect it.
         """
-        repeatable, headers = job.idempotency_key is not None, _trace_headers(traceparent)
+        repeatable, headers = job.idempotency_key is not None, trace_headers(traceparent)
         body = self._call("POST", "/v1/jobs", content=encode(job.as_json()), repeatable=repeatable, headers=headers)
         return read_answer(Submitted.from_json, body)
 
@@ -219,7 +216,7 @@ class Client(JobCalls, FlowCalls):
         key would be duplicated. Single jobs that the scheduler was too busy for are retried by the same rule.
         """
         results: list[Submission] = []
-        headers = _trace_headers(traceparent)
+        headers = trace_headers(traceparent)
         for batch in batches_of(jobs, max(1, min(batch_size, MOST_JOBS_A_REQUEST))):
             settled = self._submit_batch(batch, headers)
             results += settled
@@ -278,8 +275,12 @@ class Client(JobCalls, FlowCalls):
             results.update(zip(waiting, answers, strict=True))
             waiting = {position: job for position, job in waiting.items() if is_worth_repeating(job, results[position])}
             # A request that failed as a whole was repeated as often as is safe, and its jobs share that fate.
-            if not waiting or not itemised or not repeats.wait(failure_of(results[next(iter(waiting))])):
+            seconds = None
+            if waiting and itemised:
+                seconds = repeats.seconds_to_wait(failure_of(results[next(iter(waiting))]))
+            if seconds is None:
                 return [results[position] for position in range(len(batch))]
+            self._backoff.sleep(seconds)
 
     def _send_batch(self, batch: Sequence[Encoded], headers: Mapping[str, str]) -> tuple[list[Submission], bool]:
         """One result per job, and whether the scheduler gave each its own."""
@@ -305,69 +306,36 @@ class Client(JobCalls, FlowCalls):
         headers = {**headers, **({"Content-Type": "application/json"} if content is not None else {})}
         if key is not None:
             headers["Idempotency-Key"] = key
-
-        def send() -> httpx.Response:
-            return self._http.request(method, self._endpoint.url + path, content=content, headers=headers)
-
-        return _json_of(self._insist(send, self._endpoint.url, repeatable=repeatable))
+        url = self._endpoint.url + path
+        return json_of(self._insist(method, url, repeatable=repeatable, content=content, headers=headers))
 
     def _download(self, url: str) -> bytes:
         """What an address holds that has a signature of its own, which is repeated nowhere."""
         host = f"{httpx.URL(url).scheme}://{httpx.URL(url).host}"
-        return self._insist(lambda: self._http.get(url, auth=None), host, repeatable=True).content
+        response = self._insist("GET", url, repeatable=True, auth=None, address=host)
+        return response.content
 
-    def _insist(self, send: Callable[[], httpx.Response], address: str, *, repeatable: bool) -> httpx.Response:
-        """A successful answer, after as many attempts as are safe."""
-        repeats = self._repeats()
+    def _insist(
+        self, method: str, url: str, *, repeatable: bool, address: str | None = None, **request: Any
+    ) -> httpx.Response:
+        """A successful answer, after as many attempts as are safe. address: what errors name; the endpoint if None."""
+        repeats, deadline = self._repeats(), Deadline(self._timeouts)
         while True:
             response: httpx.Response | None = None
             failure: Unreachable | ApiProblem
             try:
-                response = send()
+                response = self._http.request(method, url, timeout=deadline.of_attempt(), **request)
             except httpx.TransportError as error:
-                unreachable = failure = _unreachable(address, error)
-                safe = repeatable or not unreachable.may_have_been_applied
+                failure = unreachable(address or self._endpoint.url, error)
+                safe = repeatable or not failure.may_have_been_applied
             else:
                 if response.is_success:
                     return response
-                failure = ApiProblem.from_json(_json_or_none(response), status=response.status_code)
-                status = response.status_code
-                is_early = status == _CONFLICT and "Retry-After" in response.headers
-                safe = status in NOT_APPLIED or is_early or (repeatable and status in MAY_HAVE_BEEN_APPLIED)
-            if not safe or not repeats.wait(failure, response):
+                failure, safe = problem_of(response, repeatable=repeatable)
+            seconds = repeats.seconds_to_wait(failure, response, deadline) if safe else None
+            if seconds is None:
                 raise failure
+            self._backoff.sleep(seconds)
 
     def _repeats(self) -> Repeats:
         return Repeats(backoff=self._backoff, on_wait=self._on_wait)
-
-
-def _trace_headers(traceparent: str | None) -> dict[str, str]:
-    """The scheduler ignores what is not valid, as the standard says; whoever passes one on purpose wants to know."""
-    if traceparent is None:
-        return {}
-    if not _TRACEPARENT.fullmatch(traceparent):
-        form = "must be VERSION-TRACE-PARENT-FLAGS in lower-case hexadecimal digits, 2, 32, 16 and 2 of them"
-        raise InvalidJob([FieldProblem("traceparent", form, traceparent)])
-    return {"traceparent": traceparent}
-
-
-def _json_of(response: httpx.Response) -> Any:
-    try:
-        return response.json()
-    except ValueError as error:
-        message = f"{response.request.url} answered {response.status_code} with something that is not JSON"
-        raise Unreachable(message, may_have_been_applied=True) from error
-
-
-def _json_or_none(response: httpx.Response) -> Any:
-    try:
-        return response.json()
-    except ValueError:
-        return None
-
-
-def _unreachable(address: str, error: httpx.TransportError) -> Unreachable:
-    never_sent = isinstance(error, _NEVER_SENT)
-    reason = str(error) or type(error).__name__
-    advice = "check the address, or start the local cloud with `tickwheel local up`" if never_sent else "ask again"
-    return Unreachable(f"no answer from {address} ({reason}): {advice}", may_have_been_applied=not never_sent)

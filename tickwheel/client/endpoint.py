@@ -100,10 +100,29 @@ class LoopbackTransport(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Sends the request; the address changes after the signature covered the name."""
-        if request.url.host.endswith(".localhost"):
-            request.url = request.url.copy_with(host="127.0.0.1")
-        return self._transport.handle_request(request)
+        return self._transport.handle_request(_to_loopback(request))
 
     def close(self) -> None:
         """Closes the connections."""
         self._transport.close()
+
+
+class AsyncLoopbackTransport(httpx.AsyncBaseTransport):
+    """As `LoopbackTransport`, of an AsyncClient."""
+
+    def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
+        self._transport = transport
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Sends the request; the address changes after the signature covered the name."""
+        return await self._transport.handle_async_request(_to_loopback(request))
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        await self._transport.aclose()
+
+
+def _to_loopback(request: httpx.Request) -> httpx.Request:
+    if request.url.host.endswith(".localhost"):
+        request.url = request.url.copy_with(host="127.0.0.1")
+    return request

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from tickwheel.commands.api import Output
-from tickwheel.commands.checkout_modules import modules_of_checkout
+from tickwheel.commands.engine_modules import Engine
 from tickwheel.commands.registry import commands
 from tickwheel.commands.terminal import console_for_files, usage
 
@@ -99,12 +99,11 @@ def cost(
 
 
 class _Costs:
-    """What only a checkout has: the figures of its benchmarks, its prices and its stages."""
+    """What only the engine has: the figures of the benchmarks, the prices and the stages."""
 
     def __init__(self) -> None:
         names = ("bench.cost_terms", "bench.cost_inputs", "infra.stage", "bench.cost_report")
-        reason = "the estimate uses its benchmarks and its stages"
-        _, (self._terms, self._inputs, self._stage, self.report) = modules_of_checkout(*names, reason=reason)
+        self._terms, self._inputs, self._stage, self.report = Engine(extra="cdk", needs_node=True).load(*names)
 
     def model(self, stage: str, assumed: dict[str, Any]) -> Any:
         try:

@@ -1,20 +1,24 @@
 """Which commands there are, and what they say of themselves, without an import of their modules."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from inspect import cleandoc
 from itertools import dropwhile
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
 import typer
-from typer.core import TyperGroup, TyperOption
+from typer.core import TyperGroup
 
 from tickwheel import commands
 from tickwheel.commands.index import INDEX, MODULES
-from tickwheel.commands.page import Row, page_of
+from tickwheel.commands.page import Page, PagedGroup, Row, summary_of
 from tickwheel.commands.registry import commands as registered
+
+PAGES = Path(__file__).with_name("pages.json")
+"""What `--help` says of each command: written by `make format`, read so that no command is imported for it."""
 
 
 def modules() -> list[str]:
@@ -22,9 +26,12 @@ def modules() -> list[str]:
     return [module.name for module in iter_modules(commands.__path__)]
 
 
-def summary_of(text: str | None) -> str:
-    """The first paragraph of a help text, which lists of commands show."""
-    return " ".join(cleandoc(text or "").partition("\n\n")[0].split())
+def written_page(words: Sequence[str]) -> Page | None:
+    """The help of a command by its words, such as `schedule` and `create`; None where it is newer than what is written."""
+    if not words or not PAGES.exists():
+        return None
+    body = json.loads(PAGES.read_text(encoding="utf-8")).get(" ".join(words))
+    return None if body is None else Page.from_json(body)
 
 
 @dataclass(frozen=True)
@@ -36,7 +43,7 @@ class Completion:
     type: str = "plain"
 
 
-class RootGroup(TyperGroup):
+class RootGroup(PagedGroup):
     """`tickwheel` itself: commands by name, each imported when it is asked for.
 
     What the index does not have, because it is newer, is imported to be listed.
@@ -67,6 +74,9 @@ class RootGroup(TyperGroup):
         if not args:
             typer.echo(ctx.get_help())
             raise typer.Exit(2)
+        if args[-1] == "--help" and (page := written_page(args[:-1])) is not None:
+            typer.echo(page.drawn(f"{ctx.command_path} {' '.join(args[:-1])}"))
+            raise typer.Exit
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
@@ -75,16 +85,9 @@ class RootGroup(TyperGroup):
         # typer's own would import every command to ask for its help.
         return [*listed, *super(TyperGroup, self).shell_complete(ctx, incomplete)]
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """The page, drawn without rich: to import it takes longer than all the rest of `tickwheel --help`."""
-        options = [
-            Row(", ".join(option.opts), option.display_type_rich(ctx) or "", option.help or "")
-            for option in self.get_params(ctx)
-            if isinstance(option, TyperOption) and not option.hidden
-        ]
-        listed = [Row(name, "", about) for name, about in self._listed(ctx)]
-        usage = f"Usage: {ctx.command_path} {' '.join(self.collect_usage_pieces(ctx))}"
-        formatter.write(page_of(usage, self.help or "", {"Options": options, "Commands": listed}))
+    def listed(self, ctx: Any) -> list[Row]:
+        """All commands, with what the index says of them."""
+        return [Row(name, "", about) for name, about in self._listed(ctx)]
 
     def _listed(self, ctx: Any) -> list[tuple[str, str]]:
         return [

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from tickwheel.commands.api import Output
-from tickwheel.commands.checkout_modules import modules_of_checkout
+from tickwheel.commands.engine_modules import Engine
 from tickwheel.commands.options import option_of
 from tickwheel.commands.registry import commands
 from tickwheel.commands.terminal import REFUSED, console_for_files, usage
@@ -42,8 +42,7 @@ def doctor(
     output: Output,
 ) -> None:
     """Check the account and region that a stage would be deployed to. Exit code 1: the deployment would stop."""
-    reason = "the stages are described in one"
-    _, (examination, stages) = modules_of_checkout("doctor.examine", "infra.stage", reason=reason)
+    examination, stages = Engine(extra="cdk", needs_node=True).load("doctor.examine", "infra.stage")
     try:
         found = stages.Stage.named(stage)
     except stages.InvalidStage as error:

@@ -23,6 +23,10 @@ INDEX: Mapping[str, Listed] = {
         ("cost",),
     ),
     "dead-letters": Listed("List, replay and purge dead letters: jobs that failed for good.", ("dead_letters",)),
+    "demo": Listed(
+        "Deploy to a local cloud of its own, fire 1,335 jobs for 66 tenants, and judge each. Exit code 1: one was lost, early or repeated.",
+        ("demo",),
+    ),
     "doctor": Listed(
         "Check the account and region that a stage would be deployed to. Exit code 1: the deployment would stop.",
         ("doctor",),
@@ -51,6 +55,10 @@ INDEX: Mapping[str, Listed] = {
         "Run scenarios on virtual time, and write a report with pictures. Exit code 1: a target was missed.",
         ("simulate",),
     ),
+    "smoke": Listed(
+        "Prove on its account that a deployed stage keeps its promises. Says first how long it takes and what it costs. Exit code 1: it does not.",
+        ("smoke",),
+    ),
     "status": Listed(
         "Show the health of the stage: shards, queues, budgets, breakers and pauses. Exit code 1: behind, or unknown.",
         ("status",),
@@ -68,13 +76,14 @@ MODULES = frozenset(
     (
         "api",
         "breakers",
-        "checkout_modules",
         "contexts",
         "cost",
         "dead_letters",
         "definition",
+        "demo",
         "discovery",
         "doctor",
+        "engine_modules",
         "flows",
         "herd",
         "import_plan",
@@ -97,6 +106,7 @@ MODULES = frozenset(
         "schedules",
         "schedules_file",
         "simulate",
+        "smoke",
         "status",
         "submit",
         "tenants",

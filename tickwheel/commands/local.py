@@ -13,8 +13,8 @@ from tickwheel.commands.places import find_place
 from tickwheel.commands.registry import commands
 from tickwheel.commands.terminal import REFUSED, error_console
 from tickwheel.errors import NoEndpoint
-from tickwheel.local.checkout import find_checkout
 from tickwheel.local.cloud import answers
+from tickwheel.local.installation import find_home
 from tickwheel.local.settings import LOCAL_ACCESS_KEY, LOCAL_REGION, LOCAL_SECRET_KEY
 from tickwheel.local.stack import down as stop
 from tickwheel.local.stack import up as start
@@ -54,7 +54,7 @@ def down(*, output: Output) -> None:
 @group.add()
 def status(*, output: Output) -> None:
     """Show whether and where the local cloud runs. Exit code 1: it does not run."""
-    running = read_running(find_checkout())
+    running = read_running(find_home())
     healthy = running is not None and answers(running.port)
     body = {"running": running is not None, "answers": healthy, **(_as_json(running) if running else {})}
     output.print(body, _status_text(running, healthy=healthy))

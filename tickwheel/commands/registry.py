@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import typer
 
 from tickwheel.commands.option_sets import with_options
+from tickwheel.commands.page import PagedCommand, PagedGroup
 
 C = TypeVar("C", bound=Callable[..., None])
 
@@ -26,7 +27,7 @@ class Commands:
         """Decorates a command; without a name, its function's is its own. It may take sets of options."""
 
         def register(command: C) -> C:
-            self.app.command(name)(with_options(command))
+            self.app.command(name, cls=PagedCommand)(with_options(command))
             own: Any = command
             self.modules[self._name or name or own.__name__.replace("_", "-")].add(own.__module__)
             return command
@@ -35,7 +36,7 @@ class Commands:
 
     def group(self, name: str, *, about: str) -> "Commands":
         """Further commands under a name."""
-        group = typer.Typer(help=about, no_args_is_help=True)
+        group = typer.Typer(help=about, no_args_is_help=True, cls=PagedGroup)
         self.app.add_typer(group, name=name)
         return Commands(group, name=name, modules=self.modules)
 

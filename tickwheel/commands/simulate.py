@@ -8,11 +8,11 @@ import typer
 from rich.progress import Progress
 
 from tickwheel.commands.api import Output
-from tickwheel.commands.checkout_modules import modules_of_checkout
+from tickwheel.commands.engine_modules import Engine
 from tickwheel.commands.registry import commands
 from tickwheel.commands.terminal import REFUSED, console_for_files, error_console, share_bar, usage
 
-_FOLDER = Path(".build") / "simulation"
+_FOLDER = "simulation"
 _WIDTH_OF_FILES = 150
 
 
@@ -28,7 +28,8 @@ def simulate(
         bool, typer.Option("--reduced", help="Use a smaller sample and shorter times: one minute for all scenarios.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the report. Default: .build/simulation.", show_default=False)
+        Path | None,
+        typer.Option(help="Folder for the report. Default: simulation, in .build of a checkout.", show_default=False),
     ] = None,
     list_all: Annotated[bool, typer.Option("--list", help="List the scenarios and exit.")] = False,
     output: Output,
@@ -42,7 +43,7 @@ def simulate(
     names = simulation.chosen(scenarios or [])
     with share_bar(disable=output.as_json) as progress:
         results = simulation.run(names, is_full=not reduced, seed=seed, progress=progress)
-    page = simulation.write(out or simulation.root / _FOLDER, results)
+    page = simulation.write(out or simulation.reports / _FOLDER, results)
     if output.as_json:
         output.print({"report": str(page), "scenarios": [result.as_json() for result in results]})
     else:
@@ -53,13 +54,13 @@ def simulate(
 
 
 class _Simulation:
-    """What only a checkout has: it runs the scheduler's own code."""
+    """What only the engine has: it runs the scheduler's own code."""
 
     def __init__(self) -> None:
         names = ("simulation.catalogue", "simulation.suite", "simulation.page", "simulation.report")
-        reason = "a simulation runs the scheduler's own code"
-        self.root, modules = modules_of_checkout(*names, reason=reason)
-        self._catalogue, self._suite, self._page, self.report = modules
+        engine = Engine(extra="local", needs_node=True)
+        self.reports = engine.reports
+        self._catalogue, self._suite, self._page, self.report = engine.load(*names)
 
     def titles(self) -> list[tuple[str, str]]:
         return [(name, make(is_full=True).title) for name, make in self._catalogue.SCENARIOS.items()]

@@ -1,6 +1,5 @@
 """The command `tickwheel verify`: many jobs under faults, and a checker that looks at all that became of them."""
 
-import importlib
 import secrets
 from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
@@ -10,7 +9,7 @@ import typer
 from rich.progress import Progress
 
 from tickwheel.commands.api import Output
-from tickwheel.commands.checkout_modules import modules_of_checkout
+from tickwheel.commands.engine_modules import Engine
 from tickwheel.commands.registry import commands
 from tickwheel.commands.terminal import REFUSED, console_for_files, progress_bar, usage
 
@@ -80,12 +79,12 @@ def verify(
 
 
 class _Verification:
-    """What only a checkout has: it runs the scheduler's own code, on the stores of its tests."""
+    """What only the engine has: it runs the scheduler's own code, on the stores of its tests."""
 
     def __init__(self) -> None:
         names = ("verification.faults", "verification.run", "verification.report")
-        reason = "a verification runs the scheduler's own code"
-        _, (self._faults, self._run, self.report) = modules_of_checkout(*names, reason=reason)
+        self._engine = Engine(extra="local")
+        self._faults, self._run, self.report = self._engine.load(*names)
 
     def faults(self, text: str | None, *, on: Backend) -> tuple[Any, ...]:
         there = {
@@ -114,11 +113,13 @@ class _Verification:
 
     def _stores(self, on: Backend) -> AbstractContextManager[Any]:
         if on is Backend.DYNAMODB:
-            return importlib.import_module("verification.engine").dynamodb()
-        return nullcontext(importlib.import_module("testkit.world.stores").in_memory)
+            (engine,) = self._engine.load("verification.engine")
+            return engine.dynamodb()
+        (stores,) = self._engine.load("testkit.world.stores")
+        return nullcontext(stores.in_memory)
 
     def run_local(self, jobs: int, seed: int, faults: tuple[Any, ...], progress: Progress) -> Any:
-        local = importlib.import_module("verification.local")
+        (local,) = self._engine.load("verification.local")
         return local.run(jobs, seed, faults, progress)
 
 

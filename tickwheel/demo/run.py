@@ -20,9 +20,9 @@ from tickwheel.demo.sink import Sink
 from tickwheel.demo.workload import Fate, PlannedJob, plan, read_rows
 from tickwheel.errors import TickwheelError
 from tickwheel.local import local_stack
-from tickwheel.local.checkout import find_checkout
+from tickwheel.local.installation import find_home
 
-_EXAMPLE = "examples/kubernetes-periodics.jsonl"
+_EXAMPLE = "kubernetes-periodics.jsonl"
 
 # Small requests, so that the first jobs of a request are not due before its last one has been taken.
 _JOBS_A_REQUEST = 100
@@ -57,12 +57,12 @@ class Judgement:
 
 def run(narrator: Narrator) -> Judgement:
     """Deploys, imports, submits, watches, looks everything up, and judges. Raises TickwheelError, and OSError."""
-    checkout = find_checkout()
-    rows = read_rows(checkout.root / _EXAMPLE)
+    home = find_home()
+    rows = read_rows(home.examples / _EXAMPLE)
     jobs = plan(rows)
     fates = {job.name: job.fate for job in jobs if job.calls_sink}
     with (
-        local_stack(progress=_following(narrator), checkout=checkout) as stack,
+        local_stack(progress=_following(narrator), home=home) as stack,
         Sink(fates) as sink,
         Sink(dict.fromkeys(schedule_names(rows), Fate.SUCCEEDS)) as sink_of_schedules,
     ):

@@ -1,26 +1,37 @@
-"""The checkout that the local cloud deploys from, and where it keeps things."""
+"""The repository, with the tools that `make setup` installs into it."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from tickwheel.errors import MissingTool, NotACheckout
+from tickwheel.local.home import Home, Progress, quietly
 
 
 @dataclass(frozen=True)
-class Checkout:
+class Checkout(Home):
     """The folder of the repository; everything the local cloud writes is below `.local` in it."""
 
     root: Path
 
     @property
-    def state_file(self) -> Path:
-        """Where the cloud that stays (`tickwheel local up`) is written down."""
-        return self.root / ".local" / "cloud.json"
+    def state(self) -> Path:
+        """`.local`."""
+        return self.root / ".local"
 
-    def folder_of(self, port: int) -> Path:
-        """What belongs to the cloud on that port: its log, and its data while it runs."""
-        return self.root / ".local" / "clouds" / str(port)
+    @property
+    def app(self) -> Path:
+        """The root."""
+        return self.root
+
+    @property
+    def examples(self) -> Path:
+        """`examples`."""
+        return self.root / "examples"
+
+    @property
+    def reports(self) -> Path:
+        """`.build`."""
+        return self.root / ".build"
 
     @property
     def python(self) -> Path:
@@ -28,16 +39,18 @@ class Checkout:
         return self._tool(self.root / ".venv" / "bin" / "python")
 
     @property
-    def cdk(self) -> Path:
-        """The CDK CLI."""
-        return self._tool(self.root / ".tools" / "node_modules" / ".bin" / "cdk")
+    def node(self) -> Path:
+        """The pinned Node."""
+        return self._tool(self.root / ".tools" / "node" / "bin" / "node")
 
     @property
-    def search_path(self) -> str:
-        """A PATH on which the pinned python3, node and cdk come first."""
-        node = self._tool(self.root / ".tools" / "node" / "bin" / "node")
-        ours = [str(self.python.parent), str(node.parent), str(self.cdk.parent)]
-        return os.pathsep.join([*ours, os.environ.get("PATH", os.defpath)])
+    def cdk(self) -> Path:
+        """The pinned CDK CLI."""
+        return self._tool(self.root / ".tools" / "node_modules" / ".bin" / "cdk")
+
+    def prepare(self, progress: Progress = quietly) -> None:
+        """Nothing: `make setup` has."""
+        del progress
 
     def _tool(self, path: Path) -> Path:
         if not path.exists():
@@ -46,16 +59,12 @@ class Checkout:
 
 
 def find_checkout() -> Checkout:
-    """The checkout around the working directory, else the one this package is installed from.
-
-    Raises NotACheckout: a plain `pip install tickwheel` has the client, not the stacks that the local cloud runs.
-    """
+    """The checkout around the working directory, else the one this package is installed from. Raises NotACheckout."""
     here = Path.cwd()
     package = Path(__file__).resolve().parent.parent.parent
     for folder in (here, *here.parents, package):
         if (folder / "cdk.json").is_file() and (folder / "tickwheel").is_dir() and (folder / "infra").is_dir():
             return Checkout(folder)
     raise NotACheckout(
-        f"{here} is not inside a checkout of Tickwheel, and the local cloud deploys from one: "
-        "clone the repository, run `make setup`, and try again in its folder"
+        f"{here} is not inside a checkout of Tickwheel: clone the repository, run `make setup`, and try again in its folder"
     )

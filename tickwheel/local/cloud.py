@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 
 from tickwheel.errors import CloudDidNotStart
-from tickwheel.local.checkout import Checkout
+from tickwheel.local.home import Home
 from tickwheel.local.processes import Started, end_group
 from tickwheel.local.settings import LOCAL_ACCESS_KEY, LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_SECRET_KEY, AwsSettings
 from tickwheel.local.state import GATEWAY_MODULE, is_local_cloud
@@ -30,8 +30,8 @@ class LocalCloud(Started):
     A `detached` one stays until `stop_group` is called with its pid, by whatever process.
     """
 
-    def __init__(self, checkout: Checkout, *, detached: bool = False) -> None:
-        self.checkout = checkout
+    def __init__(self, home: Home, *, detached: bool = False) -> None:
+        self.home = home
         self._detached = detached
         self._process: subprocess.Popen[bytes] | None = None
         self.port = 0
@@ -45,7 +45,7 @@ class LocalCloud(Started):
     @property
     def log(self) -> Path:
         """What the cloud says; it stays after the cloud has ended. Lambdas write to CloudWatch Logs instead."""
-        return self.checkout.folder_of(self.port) / "cloud.log"
+        return self.home.folder_of(self.port) / "cloud.log"
 
     @property
     def aws(self) -> AwsSettings:
@@ -54,7 +54,7 @@ class LocalCloud(Started):
 
     def start(self) -> None:
         """Returns when the cloud answers; raises CloudDidNotStart."""
-        forget_old_clouds(self.checkout)
+        forget_old_clouds(self.home)
         for attempt in range(1, _PORT_ATTEMPTS + 1):
             self.port = _free_port()
             self._spawn()
@@ -76,7 +76,7 @@ class LocalCloud(Started):
         process, self._process = self._process, None
         if process is None:
             return
-        stop_group(self.checkout, pid=process.pid, port=self.port)
+        stop_group(self.home, pid=process.pid, port=self.port)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=1)
         if process.stdin is not None:
@@ -90,11 +90,11 @@ class LocalCloud(Started):
             process.returncode = 0  # or Popen warns about the process that is left running on purpose
 
     def _spawn(self) -> None:
-        folder = self.checkout.folder_of(self.port)
+        folder = self.home.folder_of(self.port)
         shutil.rmtree(folder, ignore_errors=True)
         data = folder / "data"
         (data / "tmp").mkdir(parents=True)
-        command = [str(self.checkout.python), "-m", GATEWAY_MODULE]
+        command = [str(self.home.python), "-m", GATEWAY_MODULE]
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(  # noqa: S603
                 command if self._detached else [*command, "--lifeline"],
@@ -111,7 +111,7 @@ class LocalCloud(Started):
         # Nothing else is passed on: the Lambdas inherit this environment, and a real account's variables must not
         # reach them.
         return {
-            "PATH": self.checkout.search_path,
+            "PATH": self.home.search_path,
             "HOME": data,
             "TMPDIR": f"{data}/tmp",  # noqa: S108  # our own, below the cloud's folder
             "LANG": "C.UTF-8",
@@ -142,15 +142,15 @@ class LocalCloud(Started):
         raise CloudDidNotStart(message, log=self.log)
 
 
-def stop_group(checkout: Checkout, *, pid: int, port: int) -> None:
+def stop_group(home: Home, *, pid: int, port: int) -> None:
     """Ends the cloud with that pid and its Lambdas, then removes its data and keeps its log."""
     end_group(pid, grace_seconds=_STOP_GRACE_SECONDS)
-    shutil.rmtree(checkout.folder_of(port) / "data", ignore_errors=True)
+    shutil.rmtree(home.folder_of(port) / "data", ignore_errors=True)
 
 
-def forget_old_clouds(checkout: Checkout) -> None:
+def forget_old_clouds(home: Home) -> None:
     """Removes the data of clouds that were killed, and all but the newest logs."""
-    folders = sorted(checkout.root.glob(".local/clouds/*"), key=lambda folder: folder.stat().st_mtime, reverse=True)
+    folders = sorted(home.clouds.glob("*"), key=lambda folder: folder.stat().st_mtime, reverse=True)
     for age, folder in enumerate(folders):
         data = folder / "data"
         with contextlib.suppress(FileNotFoundError, ValueError):

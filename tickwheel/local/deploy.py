@@ -5,28 +5,22 @@ import ipaddress
 import json
 import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from tickwheel.errors import DeployFailed, NotLoopback
-from tickwheel.local.checkout import Checkout
+from tickwheel.local.home import Home, Progress, quietly
 from tickwheel.local.processes import end_group
 from tickwheel.local.settings import LOCAL_ACCOUNT, LOCAL_REGION, AwsSettings
-
-Progress = Callable[[str], None]
 
 API_ENDPOINT_OUTPUT = "ApiEndpoint"
 
 _LAST_LINES = 40
 
 
-def quietly(_line: str) -> None:
-    """Tells nobody."""
-
-
 def deploy(
-    checkout: Checkout,
+    home: Home,
     aws: AwsSettings,
     *,
     folder: Path,
@@ -37,12 +31,12 @@ def deploy(
 ) -> Mapping[str, str]:
     """Bootstraps and deploys every stack with the context `stage=local`; returns the outputs of all of them by name.
 
-    stack: only that one, by the path that the application gives it, and not those that it needs. `folder` takes the synthesised app and the CDK's own files; `app_folder` is where cdk.json is, the checkout
-    unless asked to. Raises NotLoopback before anything runs, or DeployFailed with the last lines of the CLI.
+    stack: only that one, by the path that the application gives it, and not those that it needs. `folder` takes the synthesised app and the CDK's own files; `app_folder` is where another app's
+    cdk.json is. Raises NotLoopback before anything runs, or DeployFailed with the last lines of the CLI.
     """
     refuse_other_machines(aws.endpoint_url)
-    environment = _environment(checkout, aws, folder)
-    cdk = _cdk(checkout)
+    environment = _environment(home, aws, folder)
+    cdk = _cdk(home)
     if bootstrap:
         progress("bootstrapping the local account")
         # Not in the app's folder, where the CLI would synthesise the app first.
@@ -60,16 +54,17 @@ def deploy(
         "stage=local",
     ]
     command += ["--output", str(folder / "cdk.out"), "--outputs-file", str(outputs), "--progress", "events"]
-    _run(command, environment, app_folder or checkout.root, progress)
+    command += home.app_options if app_folder is None else []
+    _run(command, environment, app_folder or home.app, progress)
     return _read_outputs(outputs)
 
 
-def diff(checkout: Checkout, aws: AwsSettings, *, folder: Path, progress: Progress = quietly) -> None:
+def diff(home: Home, aws: AwsSettings, *, folder: Path, progress: Progress = quietly) -> None:
     """Raises DeployFailed, with what the CLI prints last, where a deployment from here would change anything."""
     refuse_other_machines(aws.endpoint_url)
     progress("comparing the stacks")
     command = [
-        *_cdk(checkout),
+        *_cdk(home),
         "diff",
         "--all",
         "--fail",
@@ -77,12 +72,13 @@ def diff(checkout: Checkout, aws: AwsSettings, *, folder: Path, progress: Progre
         "stage=local",
         "--output",
         str(folder / "cdk.out"),
+        *home.app_options,
     ]
-    _run(command, _environment(checkout, aws, folder), checkout.root, progress)
+    _run(command, _environment(home, aws, folder), home.app, progress)
 
 
 def destroy(
-    checkout: Checkout,
+    home: Home,
     aws: AwsSettings,
     *,
     folder: Path,
@@ -95,8 +91,8 @@ def destroy(
     """
     refuse_other_machines(aws.endpoint_url)
     progress("deleting the stacks")
-    command = [*_cdk(checkout), "destroy", *stacks, "--force", "--context", "stage=local"]
-    _run([*command, "--app", str(folder / "cdk.out")], _environment(checkout, aws, folder), checkout.root, progress)
+    command = [*_cdk(home), "destroy", *stacks, "--force", "--context", "stage=local"]
+    _run([*command, "--app", str(folder / "cdk.out")], _environment(home, aws, folder), home.app, progress)
 
 
 def api_endpoint_of(outputs: Mapping[str, str]) -> str:
@@ -122,18 +118,18 @@ def refuse_other_machines(endpoint_url: str) -> None:
         )
 
 
-def _cdk(checkout: Checkout) -> list[str]:
-    return [str(checkout.cdk), "--no-color", "--no-notices", "--no-version-reporting", "--ci"]
+def _cdk(home: Home) -> list[str]:
+    return [str(home.cdk), "--no-color", "--no-notices", "--no-version-reporting", "--ci"]
 
 
-def _environment(checkout: Checkout, aws: AwsSettings, folder: Path) -> dict[str, str]:
+def _environment(home: Home, aws: AwsSettings, folder: Path) -> dict[str, str]:
     # What names an account, a profile or another endpoint is dropped, not overridden: the SDK knows one variable
     # per service, and a profile can carry an endpoint of its own.
     kept = {name: value for name, value in os.environ.items() if not name.upper().startswith(("AWS_", "CDK_"))}
     nowhere = str(folder / "no-such-file")
     return kept | {
         **aws.as_environment(),
-        "PATH": checkout.search_path,
+        "PATH": home.search_path,
         "AWS_CONFIG_FILE": nowhere,
         "AWS_SHARED_CREDENTIALS_FILE": nowhere,
         "CDK_DEFAULT_ACCOUNT": LOCAL_ACCOUNT,

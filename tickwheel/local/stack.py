@@ -5,9 +5,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tickwheel.local.checkout import Checkout, find_checkout
 from tickwheel.local.cloud import LocalCloud, stop_group
-from tickwheel.local.deploy import Progress, api_endpoint_of, deploy, destroy, diff, quietly
+from tickwheel.local.deploy import api_endpoint_of, deploy, destroy, diff
+from tickwheel.local.home import Home, Progress, quietly
+from tickwheel.local.installation import find_home
 from tickwheel.local.settings import AwsSettings
 from tickwheel.local.state import Running, forget_running, read_running, write_running
 
@@ -23,67 +24,67 @@ class Stack:
     aws: AwsSettings
     log: Path
     outputs: Mapping[str, str]
-    checkout: Checkout
+    home: Home
     folder: Path
 
     def redeploy(self, *, progress: Progress = quietly) -> "Stack":
-        """Deploys the checkout as it is now over what is deployed; state and jobs stay."""
-        outputs = deploy(self.checkout, self.aws, folder=self.folder, progress=progress, bootstrap=False)
+        """Deploys what the home has now over what is deployed; state and jobs stay."""
+        outputs = deploy(self.home, self.aws, folder=self.folder, progress=progress, bootstrap=False)
         return replace(self, outputs=outputs, api_endpoint=api_endpoint_of(outputs))
 
     def redeploy_scheduler(self, *, progress: Progress = quietly) -> "Stack":
         """As `redeploy`, but leaves the storage stack as it is: outputs are those of the scheduler."""
-        outputs = deploy(
-            self.checkout, self.aws, folder=self.folder, progress=progress, bootstrap=False, stack=_SCHEDULER
-        )
+        outputs = deploy(self.home, self.aws, folder=self.folder, progress=progress, bootstrap=False, stack=_SCHEDULER)
         return replace(self, outputs=outputs, api_endpoint=api_endpoint_of(outputs))
 
     def diff(self, *, progress: Progress = quietly) -> None:
-        """Raises DeployFailed where deploying the checkout as it is now would change anything."""
-        diff(self.checkout, self.aws, folder=self.folder, progress=progress)
+        """Raises DeployFailed where deploying what the home has now would change anything."""
+        diff(self.home, self.aws, folder=self.folder, progress=progress)
 
     def destroy(self, *, progress: Progress = quietly) -> None:
         """Deletes the stacks as `cdk destroy` does in an account; the cloud stays."""
-        destroy(self.checkout, self.aws, folder=self.folder, progress=progress)
+        destroy(self.home, self.aws, folder=self.folder, progress=progress)
 
     def destroy_scheduler(self, *, progress: Progress = quietly) -> None:
         """Deletes what `make destroy` does in an account: the scheduler, and not the data."""
-        destroy(self.checkout, self.aws, folder=self.folder, progress=progress, stacks=(_SCHEDULER,))
+        destroy(self.home, self.aws, folder=self.folder, progress=progress, stacks=(_SCHEDULER,))
 
 
 @contextmanager
-def local_stack(*, progress: Progress = quietly, checkout: Checkout | None = None) -> Iterator[Stack]:
+def local_stack(*, progress: Progress = quietly, home: Home | None = None) -> Iterator[Stack]:
     """A cloud of one's own with the scheduler deployed to it; on exit everything is stopped and only the log stays.
 
     Several may run side by side. `progress` is called with lines for people. It ends with the process that asked
     for it, also when that is killed. Raises a LocalCloudError.
     """
-    checkout = checkout or find_checkout()
+    home = home or find_home()
+    home.prepare(progress)
     progress("starting the local cloud")
-    with LocalCloud(checkout) as cloud:
-        yield _deploy_to(cloud.port, cloud.aws, cloud.log, checkout=checkout, progress=progress)
+    with LocalCloud(home) as cloud:
+        yield _deploy_to(cloud.port, cloud.aws, cloud.log, home=home, progress=progress)
 
 
 def up(*, progress: Progress = quietly) -> Running:
-    """Starts a cloud that stays and deploys to it; one that runs already gets the checkout as it is now.
+    """Starts a cloud that stays and deploys to it; one that runs already gets what the home has now.
 
     A new cloud whose deployment fails or is interrupted is stopped again.
     """
-    checkout = find_checkout()
-    running = read_running(checkout)
+    home = find_home()
+    home.prepare(progress)
+    running = read_running(home)
     if running is not None:
         progress(f"the local cloud already runs on port {running.port}; deploying what has changed")
-        return _deploy_and_write(checkout, running, progress, bootstrap=running.api_endpoint is None)
+        return _deploy_and_write(home, running, progress, bootstrap=running.api_endpoint is None)
     progress("starting the local cloud")
-    cloud = LocalCloud(checkout, detached=True)
+    cloud = LocalCloud(home, detached=True)
     cloud.start()
     try:
         running = Running(pid=cloud.pid, port=cloud.port, log=str(cloud.log))
-        write_running(checkout, running)
-        deployed = _deploy_and_write(checkout, running, progress, bootstrap=True)
+        write_running(home, running)
+        deployed = _deploy_and_write(home, running, progress, bootstrap=True)
     except BaseException:
         cloud.stop()
-        forget_running(checkout)
+        forget_running(home)
         raise
     cloud.let_go()
     return deployed
@@ -91,39 +92,39 @@ def up(*, progress: Progress = quietly) -> Running:
 
 def down() -> Running | None:
     """Stops the cloud that stays, its Lambdas with it; returns what ran, or None when nothing did."""
-    checkout = find_checkout()
-    running = read_running(checkout)
+    home = find_home()
+    running = read_running(home)
     if running is not None:
-        stop_group(checkout, pid=running.pid, port=running.port)
-        forget_running(checkout)
+        stop_group(home, pid=running.pid, port=running.port)
+        forget_running(home)
     return running
 
 
-def _deploy_and_write(checkout: Checkout, running: Running, progress: Progress, *, bootstrap: bool) -> Running:
+def _deploy_and_write(home: Home, running: Running, progress: Progress, *, bootstrap: bool) -> Running:
     stack = _deploy_to(
         running.port,
         AwsSettings(f"http://127.0.0.1:{running.port}"),
         Path(running.log),
-        checkout=checkout,
+        home=home,
         progress=progress,
         bootstrap=bootstrap,
     )
     deployed = replace(running, api_endpoint=stack.api_endpoint)
-    write_running(checkout, deployed)
+    write_running(home, deployed)
     return deployed
 
 
 def _deploy_to(
-    port: int, aws: AwsSettings, log: Path, *, checkout: Checkout, progress: Progress, bootstrap: bool = True
+    port: int, aws: AwsSettings, log: Path, *, home: Home, progress: Progress, bootstrap: bool = True
 ) -> Stack:
-    folder = checkout.folder_of(port) / "data"
-    outputs = deploy(checkout, aws, folder=folder, progress=progress, bootstrap=bootstrap)
+    folder = home.folder_of(port) / "data"
+    outputs = deploy(home, aws, folder=folder, progress=progress, bootstrap=bootstrap)
     return Stack(
         api_endpoint=api_endpoint_of(outputs),
         port=port,
         aws=aws,
         log=log,
         outputs=outputs,
-        checkout=checkout,
+        home=home,
         folder=folder,
     )

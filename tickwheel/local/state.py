@@ -1,12 +1,12 @@
-"""Which local cloud stays running in this checkout, as a file that is not believed without a look at the process."""
+"""Which local cloud stays running, as a file that is not believed without a look at the process."""
 
 import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tickwheel.errors import NotACheckout
-from tickwheel.local.checkout import Checkout, find_checkout
+from tickwheel.local.home import Home
+from tickwheel.local.installation import find_home
 from tickwheel.local.processes import command_of
 
 GATEWAY_MODULE = "tickwheel.local.gateway"
@@ -32,31 +32,28 @@ def is_local_cloud(pid: int) -> bool:
     return GATEWAY_MODULE in command_of(pid)
 
 
-def read_running(checkout: Checkout | None = None) -> Running | None:
-    """The running cloud of the checkout, or None; a file left behind by one that is gone is removed."""
+def read_running(home: Home | None = None) -> Running | None:
+    """The running cloud of the checkout or of the user, or None; a file left behind by one that is gone is removed."""
+    home = home or find_home()
     try:
-        checkout = checkout or find_checkout()
-    except NotACheckout:
-        return None
-    try:
-        running = Running(**json.loads(checkout.state_file.read_text()))
-    except (FileNotFoundError, ValueError, TypeError):
+        running = Running(**json.loads(home.state_file.read_text()))
+    except (OSError, ValueError, TypeError):
         return None
     if running.is_alive:
         return running
-    forget_running(checkout)
+    forget_running(home)
     return None
 
 
-def write_running(checkout: Checkout, running: Running) -> None:
+def write_running(home: Home, running: Running) -> None:
     """Writes the state file in one step, so that a reader never sees half of it."""
-    file = checkout.state_file
+    file = home.state_file
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(f"{file}.{os.getpid()}")
     draft.write_text(json.dumps(asdict(running), indent=2) + "\n")
     draft.replace(file)
 
 
-def forget_running(checkout: Checkout) -> None:
+def forget_running(home: Home) -> None:
     """Removes the state file; no error when there is none."""
-    checkout.state_file.unlink(missing_ok=True)
+    home.state_file.unlink(missing_ok=True)

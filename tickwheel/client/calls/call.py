@@ -1,6 +1,7 @@
+# Written by `make format` (`scripts/sync_client.py`) from async_calls/call.py: change it there.
 """How calls are made: a request, and all pages of an answer."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 from urllib.parse import urlencode
@@ -33,7 +34,15 @@ class Call(Protocol):
         ...
 
 
-def pages_of(ask: Callable[[str | None], Any]) -> Iterator[Any]:
+class Ask(Protocol):
+    """Asks for the page behind a mark, or for the first."""
+
+    def __call__(self, after: str | None) -> Any:
+        """The answer, with the mark of the `next`."""
+        ...
+
+
+def pages_of(ask: Ask) -> Iterator[Any]:
     """The answers, each of which names where the `next` begins; `ask` is called with that, and first with None."""
     after: str | None = None
     while True:
@@ -51,4 +60,5 @@ def listed(call: Call, path: str, name: str, kind: type[A], **query: Any) -> Ite
         return call("GET", f"{path}?{urlencode(without_none({**query, 'after': after}))}", repeatable=True)
 
     for page in pages_of(ask):
-        yield from read_answer(lambda answer: [kind.from_json(each) for each in answer[name]], page)
+        for value in read_answer(lambda answer: [kind.from_json(each) for each in answer[name]], page):
+            yield value

@@ -1,3 +1,4 @@
+# Written by `make format` (`scripts/sync_client.py`) from async_calls/dead_letters.py: change it there.
 """Operations on dead letters, as `client.dead_letters`.
 
 All of them are sent again by themselves when an answer was lost: a job is replayed once, and purging twice is the same as

@@ -1,3 +1,4 @@
+# Written by `make format` (`scripts/sync_client.py`) from async_calls/flows.py: change it there.
 """Operations on flows."""
 
 from abc import ABC, abstractmethod

@@ -1,58 +1,18 @@
+# Written by `make format` (`scripts/sync_client.py`) from async_calls/jobs.py: change it there.
 """Operations on a submitted job, for its owner and for its target."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import itemgetter
-from typing import Annotated, Any, Literal
+from typing import Any
 from urllib.parse import quote
 
-from tickwheel.client.answers import Answer, Wire, read_answer
+from tickwheel.client.answers import read_answer
 from tickwheel.client.calls.call import RAW_IN_IDS
 from tickwheel.client.fields import duration_problems, encode, instant_problems, said, without_none
+from tickwheel.client.job_control import Ended, Explanation, Heartbeat, Waiting
 from tickwheel.errors import FieldProblem, InvalidJob
-
-
-@dataclass(frozen=True, kw_only=True)
-class Waiting(Answer):
-    """A job that waits until `due_at`. `moved_from` is the requested id, if the job continues under another."""
-
-    id: str
-    tenant: str
-    state: Literal["scheduled", "retrying"]
-    due_at: datetime
-    moved_from: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Explanation(Answer):
-    """Why a job has not run yet, or how it ended: `reason` as a code, `detail` in words."""
-
-    id: str
-    state: str
-    reason: str
-    at: datetime | None
-    detail: str
-    remedy: Annotated[str, Wire("remedy", or_else="would_change_it")]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Heartbeat(Answer):
-    """The attempt has a lease until `lease_until`. `cancelled`: stop, and then complete or fail the job."""
-
-    id: str
-    state: str
-    lease_until: datetime | None
-    cancelled: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ended(Answer):
-    """The attempt has ended, and its job is in this state."""
-
-    id: str
-    state: str
 
 
 class JobCalls(ABC):

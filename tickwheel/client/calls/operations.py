@@ -1,10 +1,10 @@
+# Written by `make format` (`scripts/sync_client.py`) from async_calls/operations.py: change it there.
 """Operations on many jobs at once, as `client.operations`.
 
 All of them are sent again by themselves when an answer was lost: what starts an operation carries an idempotency key, with
 which a repeat is the same operation.
 """
 
-import time
 import uuid
 import zlib
 from collections.abc import Callable, Iterator
@@ -14,6 +14,8 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 from tickwheel.client.answers import read_answer
+from tickwheel.client.backoff import Sleep
+from tickwheel.client.blocking import off_loop
 from tickwheel.client.calls.call import Call, listed
 from tickwheel.client.fields import duration_problems, encode, instant_problems, said, without_none
 from tickwheel.client.operations import JobFilter, Operation
@@ -41,7 +43,7 @@ class Operations:
     shown, and nothing changes. The same `idempotency_key` again answers with the same operation.
     """
 
-    def __init__(self, call: Call, download: Download, *, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, call: Call, download: Download, *, sleep: Sleep) -> None:
         self._call = call
         self._download = download
         self._sleep = sleep
@@ -130,7 +132,7 @@ class Operations:
                 for number in range(len(urls)):
                     lines, urls = self._part(operation, urls, number)
                     count += lines.count(b"\n")
-                    whole.write(lines)
+                    off_loop(whole.write, lines)
             beside.replace(file)
         finally:
             beside.unlink(missing_ok=True)
@@ -139,21 +141,21 @@ class Operations:
     def _part(self, operation: Operation, urls: tuple[str, ...], number: int) -> tuple[bytes, tuple[str, ...]]:
         """A part, and the addresses to go on with: they are good for some minutes, and the parts before took a while."""
         try:
-            return _unpacked(self._download(urls[number])), urls
+            return off_loop(_unpacked, self._download(urls[number])), urls
         except ApiProblem as problem:
             if problem.status != _EXPIRED:
                 raise _missing(problem) from None
         urls = self._parts(operation)
         try:
-            return _unpacked(self._download(urls[number])), urls
+            return off_loop(_unpacked, self._download(urls[number])), urls
         except ApiProblem as problem:
             raise _missing(problem) from None
 
     def _parts(self, operation: Operation) -> tuple[str, ...]:
-        parts = self.get(operation.id, tenant=operation.tenant).parts
-        if parts is None:
+        found = self.get(operation.id, tenant=operation.tenant)
+        if found.parts is None:
             raise InvalidRequest([FieldProblem("operation", "is no export that is done", operation.id)])
-        return parts
+        return found.parts
 
     def _start(self, body: dict[str, Any], dry_run: bool, key: str | None) -> Operation:
         asked = {**body, **({"dry_run": True} if dry_run else {})}

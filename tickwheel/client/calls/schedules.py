@@ -1,3 +1,4 @@
+# Written by `make format` (`scripts/sync_client.py`) from async_calls/schedules.py: change it there.
 """Operations on schedules, as `client.schedules`.
 
 All of them are sent again by themselves when an answer was lost: putting, changing and asking twice is the same as once,
@@ -6,13 +7,13 @@ and what starts jobs carries an idempotency key, with which a repeat is the same
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from tickwheel.client.answers import read_answer
+from tickwheel.client.blocking import do_all
 from tickwheel.client.calls.call import Call, listed
 from tickwheel.client.fields import encode, said, without_none
 from tickwheel.client.fires import Backfill, Difference, Fire, FireCount
@@ -54,17 +55,7 @@ class Schedules:
         None raises: each result is Stored or NotStored. `on_progress` is called with each result as it comes, on the
         thread that called this.
         """
-        with ThreadPoolExecutor(threads, thread_name_prefix="put") as pool:
-            futures = [pool.submit(self._put_safely, schedule) for schedule in schedules]
-            try:
-                for future in as_completed(futures):
-                    if on_progress is not None:
-                        on_progress(future.result())
-            except BaseException:
-                # Ctrl-C above all: what has not been sent is not sent any more.
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-            return [future.result() for future in futures]
+        return do_all(self._put_safely, schedules, most=threads, on_result=on_progress)
 
     def patch(
         self, schedule_id: str, *, tenant: str, changes: Mapping[str, Any], if_version: int | None = None

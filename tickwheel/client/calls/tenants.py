@@ -1,3 +1,4 @@
+# Written by `make format` (`scripts/sync_client.py`) from async_calls/tenants.py: change it there.
 """Operations on tenants, as `client.tenants`. All except `get` and `usage` are for operators.
 
 A change is retried when its answer was lost, unless it names the version that it changes: then the repeat
