@@ -1,8 +1,7 @@
 """One run of the demo from the empty machine to the verdict; whatever it starts has ended when it returns or raises."""
 
-import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -11,6 +10,7 @@ from typing import get_args
 from tickwheel.client import Client
 from tickwheel.client.jobs import Job, NewJob, Priority, Refused, Submission, Submitted
 from tickwheel.demo.dead_letters import DeadLetterTable
+from tickwheel.demo.deployment import following
 from tickwheel.demo.fires import FiresVerdict, judge_fires
 from tickwheel.demo.judge import SETTLED, Verdict, judge
 from tickwheel.demo.narrator import Narrator
@@ -34,13 +34,6 @@ _PATIENCE = timedelta(seconds=120)
 _LOOK_SECONDS = 0.25
 _PARALLEL_LOOKUPS = 4
 
-_STEPS = {
-    "starting the local cloud": "Start the local cloud",
-    "bootstrapping the local account": "cdk bootstrap",
-    "deploying the stacks": "cdk deploy",
-}
-_RESOURCE = re.compile(r"(?P<stack>\S+) \| +(?P<count>\d+/\d+) \|.*\| (?P<kind>AWS::\S+)")
-
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
@@ -62,7 +55,7 @@ def run(narrator: Narrator) -> Judgement:
     jobs = plan(rows)
     fates = {job.name: job.fate for job in jobs if job.calls_sink}
     with (
-        local_stack(progress=_following(narrator), home=home) as stack,
+        local_stack(progress=following(narrator), home=home) as stack,
         Sink(fates) as sink,
         Sink(dict.fromkeys(schedule_names(rows), Fate.SUCCEEDS)) as sink_of_schedules,
     ):
@@ -91,20 +84,6 @@ def run(narrator: Narrator) -> Judgement:
         narrator.begin("Stop everything")
     narrator.end()
     return judgement
-
-
-def _following(narrator: Narrator) -> Callable[[str], None]:
-    """Reads the progress of the deployment for its steps and its resources; the rest is for whoever looks for a fault."""
-
-    def tell(line: str) -> None:
-        if line in _STEPS:
-            narrator.begin(_STEPS[line])
-        elif line.startswith("Bundling asset"):
-            narrator.tell("bundling the layer")
-        elif resource := _RESOURCE.search(line):
-            narrator.tell("{stack} {count} {kind}".format(**resource.groupdict()))
-
-    return tell
 
 
 def _warm_up(client: Client, narrator: Narrator) -> None:
