@@ -63,10 +63,14 @@ def run(narrator: Narrator) -> Judgement:
         table = DeadLetterTable(stack.aws, stack.outputs)
         with Client(stack.api_endpoint) as client:
             _warm_up(client, narrator)
+            # Those of the far ring first: they wait while the schedules are counted and imported.
+            far = [job for job in jobs if job.is_far]
+            submissions = _submit(client, far, sink, narrator, title="Submit the far jobs")
             schedules = plan_schedules(rows, sink=sink_of_schedules.url)
             load = count_herd(client, schedules, narrator)
             imported = import_schedules(client, schedules, narrator)
-            submissions = _submit(client, jobs, sink, narrator)
+            near = [job for job in jobs if not job.is_far]
+            submissions |= _submit(client, near, sink, narrator, title="Submit the near jobs")
             _watch(jobs, submissions, sink, table, narrator)
             watched = await_fires(imported, load, sink_of_schedules, narrator)
             # After the last one has fired, so that it does not compete with them; a second effect has time to show.
@@ -101,8 +105,10 @@ def _warm_up(client: Client, narrator: Narrator) -> None:
             time.sleep(_LOOK_SECONDS)
 
 
-def _submit(client: Client, jobs: Sequence[PlannedJob], sink: Sink, narrator: Narrator) -> dict[str, Submission]:
-    narrator.begin("Submit the jobs", total=len(jobs))
+def _submit(
+    client: Client, jobs: Sequence[PlannedJob], sink: Sink, narrator: Narrator, *, title: str
+) -> dict[str, Submission]:
+    narrator.begin(title, total=len(jobs))
     rings = {"near": 0, "far": 0}
     done = 0
 
