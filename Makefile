@@ -70,6 +70,9 @@ calls: setup ## hear again what each function asks of AWS, and keep it in script
 test-fast: setup ## the tests that need no cloud: domain, fakes, state machine
 	@pytest -n 2 -m "not long" tests/unit tests/properties
 
+docs: setup ## the site of the docs, in .build/site, with every link checked
+	@python -m scripts.docs_site
+
 demo: setup ## deploy to a local cloud and fire 1,335 real jobs for 66 tenants
 	@tickwheel demo
 
@@ -119,7 +122,7 @@ release: setup ## a version, its changelog, wheels, bills of materials and tag: 
 
 pins: .tools/bin/uv ## resolve the pins again after a change of pyproject.toml, functions/requirements.in or scripts/uv.in
 	@$(COMPILE) scripts/uv.in -o scripts/uv.txt
-	@$(COMPILE) --group dev pyproject.toml -o requirements.txt
+	@$(COMPILE) --group dev --group docs pyproject.toml -o requirements.txt
 	@$(COMPILE) --python-version 3.13 --python-platform aarch64-manylinux_2_28 \
 		-c requirements.txt functions/requirements.in -o functions/requirements.txt
 	@cd scripts/npm && $(NPM) install --package-lock-only --omit-lockfile-registry-resolved --silent

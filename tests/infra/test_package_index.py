@@ -16,6 +16,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from infra.package_index import environment_for_uv
 from scripts.install_tools import environment_for_npm
@@ -43,7 +44,7 @@ def index(certificate: Path | None = None) -> Iterator[tuple[str, list[str]]]:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(certificate)
             # One that does not trust it hangs up in the middle.
-            server.handle_error = lambda *_: None
+            server.handle_error = lambda *_: None  # pyright: ignore[reportAttributeAccessIssue]
             server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         thread = Thread(target=server.serve_forever)
         thread.start()
@@ -58,7 +59,7 @@ def index(certificate: Path | None = None) -> Iterator[tuple[str, list[str]]]:
 def own_authority(tmp_path: Path) -> Path:
     """The certificate of an authority that no system knows, with its key: of a server on the loopback too."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(UTC)
     certificate = (
         x509.CertificateBuilder()
@@ -69,7 +70,7 @@ def own_authority(tmp_path: Path) -> Path:
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
         .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.ExtendedKeyUsage([x509.ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .sign(key, hashes.SHA256())
     )
     file = tmp_path / "authority.pem"

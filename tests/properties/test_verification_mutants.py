@@ -22,6 +22,7 @@ FINDING = {
     "places_a_used_key_for_the_new_time": 3644916561,
     "places_without_looking_back": 3463592622,
     "never_renews_a_row": 836350320,
+    "renews_only_what_is_paused": 3128231744,
 }
 """The seed whose episode found each when all were last gone through: it goes first, the others follow if it finds nothing."""
 
@@ -38,16 +39,14 @@ FINDING = {
             verification_mutations.never_renews_a_row,
             {Invariant.FENCES_GROW, Invariant.ONE_EFFECT, Invariant.ENDS_AGREE},
         ),
-        pytest.param(
-            verification_mutations.renews_only_what_is_paused, {Invariant.NOTHING_LOST}, marks=pytest.mark.long
-        ),
+        (verification_mutations.renews_only_what_is_paused, {Invariant.NOTHING_LOST}),
     ],
     ids=lambda given: given.__name__ if callable(given) else "",
 )
 def test_the_episodes_of_a_run_find_a_scheduler_that(mutation, invariants, monkeypatch) -> None:
     lambdas = mutation(monkeypatch)
 
-    seeds = sorted(seeds_of(SEED, jobs=JOBS), key=lambda seed: seed != FINDING.get(mutation.__name__))
+    seeds = sorted(seeds_of(SEED, jobs=JOBS), key=lambda seed: seed != FINDING[mutation.__name__])
     outcomes = (run_episode(seed, lambdas=lambdas) for seed in seeds)
 
     assert any(invariants & {each.invariant for each in outcome.judgement.violations} for outcome in outcomes)

@@ -36,6 +36,8 @@ def test_both_comes_due_of_the_local_stage_are_used(jobs):
     far = [job for job in jobs if job.delay >= guard]
 
     assert 50 < len(far) < len(jobs) / 4
+    assert [job for job in jobs if job.is_far] == far
+    assert max(job.delay for job in jobs if not job.is_far) <= guard / 2  # they are over before the far ones are due
     assert max(job.delay for job in jobs) < guard + timedelta(seconds=20)
     assert min(job.delay for job in jobs) < timedelta(seconds=5)
 

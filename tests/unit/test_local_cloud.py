@@ -15,9 +15,10 @@ from typer.testing import CliRunner
 
 from tickwheel.cli import app
 from tickwheel.client.endpoint import find_endpoint
+from tickwheel.local import processes
 from tickwheel.local.checkout import Checkout
 from tickwheel.local.cloud import LocalCloud, answers, forget_old_clouds, stop_group
-from tickwheel.local.processes import command_of, end_group, group_exists
+from tickwheel.local.processes import REMOVED, command_of, end_group, group_exists, remove
 from tickwheel.local.settings import AwsSettings
 from tickwheel.local.state import Running, read_running, write_running
 
@@ -44,7 +45,8 @@ def test_two_clouds_run_side_by_side_and_leave_only_their_logs(checkout: Checkou
 
     assert first.port != second.port
     assert not any(group_exists(pid) for pid in pids)
-    assert [file.name for file in checkout.folder_of(first.port).iterdir()] == ["cloud.log"]
+    left = [file.name for file in checkout.folder_of(first.port).iterdir()]
+    assert [name for name in left if not name.startswith(REMOVED)] == ["cloud.log"]
     assert "Ready" in first.log.read_text()
 
 
@@ -152,6 +154,40 @@ def test_a_group_that_ignores_a_polite_request_is_killed() -> None:
         process.stdout.readline()
         end_group(process.pid, grace_seconds=0.2)
         assert not group_exists(process.pid)
+
+
+def test_nobody_waits_for_a_removal_that_takes_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, pid = tmp_path / "data", tmp_path / "pid"
+    (data / "layer").mkdir(parents=True)
+    forever = f"import os, pathlib, time; pathlib.Path({str(pid)!r}).write_text(str(os.getpid())); time.sleep(900)"
+    monkeypatch.setattr(processes, "_REMOVE", (sys.executable, "-c", forever))
+
+    remove(data, wait_seconds=0.1)
+
+    assert not data.exists()
+    assert [folder.name for folder in tmp_path.glob(f"{REMOVED}*/*")] == ["layer"]
+    while not pid.exists() or not pid.read_text():
+        time.sleep(0.05)
+    os.kill(int(pid.read_text()), signal.SIGKILL)  # it goes on by itself
+
+
+def test_a_removal_that_was_killed_is_made_by_the_next_start(checkout: Checkout) -> None:
+    left = checkout.folder_of(1) / f"{REMOVED}1"
+    left.mkdir(parents=True)
+    (left / "file").touch()
+
+    forget_old_clouds(checkout)
+
+    until = time.monotonic() + 60
+    while left.exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not left.exists()
+
+
+def test_what_is_not_there_need_not_be_removed(tmp_path: Path) -> None:
+    remove(tmp_path / "gone", wait_seconds=0)
+
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_status_and_down_say_that_nothing_runs(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:

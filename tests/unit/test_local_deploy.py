@@ -2,11 +2,17 @@
 
 import json
 import os
+import re
 import sys
+import time
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from tickwheel.demo.deployment import following
+from tickwheel.demo.narrator import Narrator
 from tickwheel.errors import DeployFailed, MissingTool, NotACheckout, NotLoopback
 from tickwheel.local.checkout import Checkout, find_checkout
 from tickwheel.local.deploy import api_endpoint_of, deploy
@@ -73,6 +79,30 @@ def test_each_line_of_the_cli_is_progress(checkout: Checkout) -> None:
     deploy(checkout, LOOPBACK, folder=checkout.root, progress=lines.append)
 
     assert lines.count("working") == 2
+
+
+def test_a_person_sees_each_step_with_its_seconds(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = StringIO()
+    with Narrator(Console(file=said, width=100)) as narrator:
+        deploy(checkout, LOOPBACK, folder=checkout.root, progress=following(narrator))
+        monkeypatch.setenv("FAILS", "1")
+        with pytest.raises(DeployFailed):
+            deploy(checkout, LOOPBACK, folder=checkout.root, progress=following(narrator), bootstrap=False)
+
+    steps = re.findall(r"^✔ (.+?) +\d+\.\d s", said.getvalue(), re.MULTILINE)
+    assert steps[:2] == ["cdk bootstrap", "cdk deploy"]
+
+
+def test_a_step_that_takes_long_says_where_it_is() -> None:
+    said = StringIO()
+    with Narrator(Console(file=said, width=100), beat_seconds=0.05) as narrator:
+        tell = following(narrator)
+        tell("deploying the stacks")
+        tell("Tickwheel-local-Storage |  3/23 | 12:00:00 PM | CREATE_COMPLETE | AWS::DynamoDB::Table | Timers")
+        while "3/23" not in said.getvalue():
+            time.sleep(0.01)
+
+    assert re.search(r"cdk deploy +\d+\.\d s  Tickwheel-local-Storage 3/23 AWS::DynamoDB::Table", said.getvalue())
 
 
 def test_a_real_account_cannot_be_reached_whatever_the_environment_says(

@@ -38,7 +38,8 @@ class RetryOptions(OptionSet):
     def as_json(self) -> dict[str, Any]:
         """Its options, as the API takes them."""
         fields = {name.removeprefix("retry_"): value for name, value in vars(self).items()}
-        return said({**fields, "intervals": fields.pop("interval")})
+        intervals = fields.pop("interval")
+        return said({**fields, "intervals": intervals})
 
 
 @dataclass(kw_only=True)

@@ -20,6 +20,9 @@ from tickwheel.local.stack import down as stop
 from tickwheel.local.stack import up as start
 from tickwheel.local.state import Running, read_running
 
+_BEAT_SECONDS = 8.0
+"""Where nobody sees a line change, this often a step says where it is."""
+
 group = commands.group("local", about="Run the local cloud: the real stacks on this machine.")
 
 
@@ -34,8 +37,12 @@ def up(
     if verbose:
         running = start(progress=lambda line: errors.print(escape(line), soft_wrap=True, highlight=False))
     else:
-        with errors.status("starting the local cloud") as status:
-            running = start(progress=lambda line: status.update(escape(line[: max(20, errors.width - 4)])))
+        from tickwheel.demo.deployment import following
+        from tickwheel.demo.narrator import Narrator
+
+        with Narrator(errors, beat_seconds=_BEAT_SECONDS) as narrator:
+            running = start(progress=following(narrator))
+            narrator.end(str(running.api_endpoint))
     output.print(
         _as_json(running),
         f"The local cloud is running.\n\n  API endpoint  {running.api_endpoint}\n  log           {running.log}\n",

@@ -1,8 +1,7 @@
 """One run of the demo from the empty machine to the verdict; whatever it starts has ended when it returns or raises."""
 
-import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -11,6 +10,7 @@ from typing import get_args
 from tickwheel.client import Client
 from tickwheel.client.jobs import Job, NewJob, Priority, Refused, Submission, Submitted
 from tickwheel.demo.dead_letters import DeadLetterTable
+from tickwheel.demo.deployment import following
 from tickwheel.demo.fires import FiresVerdict, judge_fires
 from tickwheel.demo.judge import SETTLED, Verdict, judge
 from tickwheel.demo.narrator import Narrator
@@ -34,13 +34,6 @@ _PATIENCE = timedelta(seconds=120)
 _LOOK_SECONDS = 0.25
 _PARALLEL_LOOKUPS = 4
 
-_STEPS = {
-    "starting the local cloud": "Start the local cloud",
-    "bootstrapping the local account": "cdk bootstrap",
-    "deploying the stacks": "cdk deploy",
-}
-_RESOURCE = re.compile(r"(?P<stack>\S+) \| +(?P<count>\d+/\d+) \|.*\| (?P<kind>AWS::\S+)")
-
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
@@ -62,7 +55,7 @@ def run(narrator: Narrator) -> Judgement:
     jobs = plan(rows)
     fates = {job.name: job.fate for job in jobs if job.calls_sink}
     with (
-        local_stack(progress=_following(narrator), home=home) as stack,
+        local_stack(progress=following(narrator), home=home) as stack,
         Sink(fates) as sink,
         Sink(dict.fromkeys(schedule_names(rows), Fate.SUCCEEDS)) as sink_of_schedules,
     ):
@@ -70,10 +63,14 @@ def run(narrator: Narrator) -> Judgement:
         table = DeadLetterTable(stack.aws, stack.outputs)
         with Client(stack.api_endpoint) as client:
             _warm_up(client, narrator)
+            # Those of the far ring first: they wait while the schedules are counted and imported.
+            far = [job for job in jobs if job.is_far]
+            submissions = _submit(client, far, sink, narrator, title="Submit the far jobs")
             schedules = plan_schedules(rows, sink=sink_of_schedules.url)
             load = count_herd(client, schedules, narrator)
             imported = import_schedules(client, schedules, narrator)
-            submissions = _submit(client, jobs, sink, narrator)
+            near = [job for job in jobs if not job.is_far]
+            submissions |= _submit(client, near, sink, narrator, title="Submit the near jobs")
             _watch(jobs, submissions, sink, table, narrator)
             watched = await_fires(imported, load, sink_of_schedules, narrator)
             # After the last one has fired, so that it does not compete with them; a second effect has time to show.
@@ -93,20 +90,6 @@ def run(narrator: Narrator) -> Judgement:
     return judgement
 
 
-def _following(narrator: Narrator) -> Callable[[str], None]:
-    """Reads the progress of the deployment for its steps and its resources; the rest is for whoever looks for a fault."""
-
-    def tell(line: str) -> None:
-        if line in _STEPS:
-            narrator.begin(_STEPS[line])
-        elif line.startswith("Bundling asset"):
-            narrator.tell("bundling the layer")
-        elif resource := _RESOURCE.search(line):
-            narrator.tell("{stack} {count} {kind}".format(**resource.groupdict()))
-
-    return tell
-
-
 def _warm_up(client: Client, narrator: Narrator) -> None:
     """Fires a job of each priority and waits for them, so that the first real ones find functions that are started.
 
@@ -122,8 +105,10 @@ def _warm_up(client: Client, narrator: Narrator) -> None:
             time.sleep(_LOOK_SECONDS)
 
 
-def _submit(client: Client, jobs: Sequence[PlannedJob], sink: Sink, narrator: Narrator) -> dict[str, Submission]:
-    narrator.begin("Submit the jobs", total=len(jobs))
+def _submit(
+    client: Client, jobs: Sequence[PlannedJob], sink: Sink, narrator: Narrator, *, title: str
+) -> dict[str, Submission]:
+    narrator.begin(title, total=len(jobs))
     rings = {"near": 0, "far": 0}
     done = 0
 

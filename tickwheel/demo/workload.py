@@ -15,15 +15,16 @@ from urllib.parse import quote
 
 from tickwheel.client.jobs import NewJob, Precision, Priority, RetryPolicy
 
-SHORTEST_DELAY = timedelta(seconds=2)
-LONGEST_DELAY = timedelta(seconds=172)
-"""Past the GUARD of the local stage (155 s), so that the last tenth of the jobs waits in the far ring."""
+NEAR_DELAYS = (timedelta(seconds=2), timedelta(seconds=75))
+FAR_DELAYS = (timedelta(seconds=156), timedelta(seconds=166))
+"""Past the GUARD of the local stage (155 s), so that these jobs wait in the far ring; meanwhile the demo does the rest."""
 
 DOOMED_COUNT = 3
 """How many jobs fail each time they are tried, and must end as dead letters."""
 
 DOOMED_ATTEMPTS = 3
 
+_FAR_SHARE = 0.09
 _HANDLER_SHARE = 0.1
 _STUMBLING_SHARE = 0.1
 _EXACT_SHARE = 0.1
@@ -63,6 +64,11 @@ class PlannedJob:
     delay: timedelta
     priority: Priority
     precision: Precision
+
+    @property
+    def is_far(self) -> bool:
+        """Whether it is to wait in the far ring."""
+        return self.delay >= FAR_DELAYS[0]
 
     def new_job(self, *, sink: str) -> NewJob:
         """The job to submit; `sink` is the address of the sink, without a trailing slash."""
@@ -112,8 +118,11 @@ def plan(rows: Iterable[Mapping[str, Any]]) -> list[PlannedJob]:
 
 
 def _delay(name: str) -> timedelta:
-    reach = (LONGEST_DELAY - SHORTEST_DELAY) * _lot(name, what="delay")
-    return timedelta(milliseconds=(SHORTEST_DELAY + reach) // timedelta(milliseconds=1))
+    lot = _lot(name, what="delay")
+    is_far = lot >= 1 - _FAR_SHARE
+    shortest, longest = FAR_DELAYS if is_far else NEAR_DELAYS
+    share = (lot - (1 - _FAR_SHARE)) / _FAR_SHARE if is_far else lot / (1 - _FAR_SHARE)
+    return timedelta(milliseconds=(shortest + (longest - shortest) * share) // timedelta(milliseconds=1))
 
 
 def _priority(name: str) -> Priority:

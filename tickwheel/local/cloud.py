@@ -12,7 +12,7 @@ import httpx
 
 from tickwheel.errors import CloudDidNotStart
 from tickwheel.local.home import Home
-from tickwheel.local.processes import Started, end_group
+from tickwheel.local.processes import REMOVED, Started, end_group, remove
 from tickwheel.local.settings import LOCAL_ACCESS_KEY, LOCAL_ACCOUNT, LOCAL_REGION, LOCAL_SECRET_KEY, AwsSettings
 from tickwheel.local.state import GATEWAY_MODULE, is_local_cloud
 
@@ -21,6 +21,9 @@ _START_SECONDS = 60.0
 _PORT_ATTEMPTS = 5
 # ministack would first wait for requests and Lambdas under way; their state goes with it, so it is not given long.
 _STOP_GRACE_SECONDS = 3.0
+_KILL_SECONDS = 3.0
+# Each function has unpacked a layer of its own: where others use the disk, a removal of so many files takes minutes.
+_REMOVAL_SECONDS = 3.0
 _LOGS_KEPT = 10
 
 
@@ -143,9 +146,9 @@ class LocalCloud(Started):
 
 
 def stop_group(home: Home, *, pid: int, port: int) -> None:
-    """Ends the cloud with that pid and its Lambdas, then removes its data and keeps its log."""
-    end_group(pid, grace_seconds=_STOP_GRACE_SECONDS)
-    shutil.rmtree(home.folder_of(port) / "data", ignore_errors=True)
+    """Ends the cloud with that pid and its Lambdas, then removes its data and keeps its log. Within ten seconds."""
+    end_group(pid, grace_seconds=_STOP_GRACE_SECONDS, kill_seconds=_KILL_SECONDS)
+    remove(home.folder_of(port) / "data", wait_seconds=_REMOVAL_SECONDS)
 
 
 def forget_old_clouds(home: Home) -> None:
@@ -155,7 +158,9 @@ def forget_old_clouds(home: Home) -> None:
         data = folder / "data"
         with contextlib.suppress(FileNotFoundError, ValueError):
             if not is_local_cloud(int((data / "pid").read_text())):
-                shutil.rmtree(data, ignore_errors=True)
+                remove(data, wait_seconds=_REMOVAL_SECONDS)
+        for left in folder.glob(f"{REMOVED}*"):  # of a removal that was killed
+            remove(left, wait_seconds=0)
         if age >= _LOGS_KEPT and not data.exists():
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -9,6 +9,12 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from uuid import uuid4
+
+REMOVED = "removed-"
+"""How the names of folders begin that are being removed."""
+
+_REMOVE = ("rm", "-rf", "--")
 
 
 class Started(ABC):
@@ -49,9 +55,12 @@ def group_exists(group: int) -> bool:
     return True
 
 
-def end_group(group: int, *, grace_seconds: float) -> None:
-    """Asks every process of the group to end, waits, and kills what is left. No error when it is already gone."""
-    for kind, wait_seconds in ((signal.SIGTERM, grace_seconds), (signal.SIGKILL, 5.0)):
+def end_group(group: int, *, grace_seconds: float, kill_seconds: float = 5.0) -> None:
+    """Asks every process of the group to end, waits, and kills what is left. No error when it is already gone.
+
+    kill_seconds: how long it waits for what was killed, which a busy machine takes a while to clear away.
+    """
+    for kind, wait_seconds in ((signal.SIGTERM, grace_seconds), (signal.SIGKILL, kill_seconds)):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(group, kind)
         until = time.monotonic() + wait_seconds
@@ -61,6 +70,29 @@ def end_group(group: int, *, grace_seconds: float) -> None:
             time.sleep(0.05)
         else:
             return
+
+
+def remove(folder: Path, *, wait_seconds: float) -> None:
+    """Takes a folder from its place at once, and removes it: what takes longer is left to a process that goes on by itself.
+
+    No error when it is not there.
+    """
+    aside = folder if folder.name.startswith(REMOVED) else folder.with_name(f"{REMOVED}{uuid4().hex}")
+    try:
+        folder.rename(aside)
+    except FileNotFoundError:
+        return
+    process = subprocess.Popen(  # noqa: S603
+        [*_REMOVE, str(aside)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # it outlives the command, and a Ctrl-C
+    )
+    try:
+        process.wait(timeout=wait_seconds)
+    except subprocess.TimeoutExpired:
+        process.returncode = 0  # or Popen warns about the process that is left running on purpose
 
 
 def command_of(pid: int) -> str:
