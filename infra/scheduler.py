@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from infra.alarms import Alarms
@@ -12,6 +15,7 @@ from infra.dashboard import Dashboard
 from infra.dead_letters import DeadLetters
 from infra.encryption import encrypt
 from infra.event_rules import EventRules
+from infra.handler_names import UserHandlers, read_handlers
 from infra.key_grants import unlock
 from infra.operations import Operations
 from infra.package import Deployment, Package
@@ -30,14 +34,22 @@ from infra.worker import Worker
 class SchedulerStack(cdk.Stack):
     """All that can be thrown away and deployed again; its outputs are where the API is, and who operates it."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, stage: Stage, storage: StorageStack) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        stage: Stage,
+        storage: StorageStack,
+        handlers: UserHandlers | None = None,
+    ) -> None:
         super().__init__(
             scope,
             construct_id,
             stack_name=f"Tickwheel-{stage.name}-Scheduler",
             description=f"Tickwheel {stage.name}: functions, queues, rules and the API",
         )
-        package = Package(self, "Package", stage=stage)
+        package = Package(self, "Package", stage=stage, handlers=handlers)
         ready_queues = ReadyQueues(self, "Ready", stage=stage)
         deployment = Deployment(stage=stage, package=package, storage=storage, ready_queues=ready_queues)
         operations = Operations(self, "Operations", deployment=deployment)
@@ -48,7 +60,7 @@ class SchedulerStack(cdk.Stack):
             self, "Api", deployment=deployment, operations=operations.function, submissions=submissions, files=files
         )
         scanner = Scanner(self, "Scanner", deployment=deployment)
-        worker = Worker(self, "Worker", deployment=deployment)
+        self.worker = worker = Worker(self, "Worker", deployment=deployment)
         sweeper = Sweeper(self, "Sweeper", deployment=deployment)
         dead_letters = DeadLetters(self, "DeadLetters", deployment=deployment)
         functions = [part.function for part in (api, scanner, worker, sweeper, operations, dead_letters)]
@@ -82,9 +94,20 @@ class Tickwheel(Construct):
     """One environment: the storage stack and, on top of it, the scheduler stack.
 
     A plain construct and not a `cdk.Stage`: `cdk deploy --all` sees no stack below one of those.
+
+    handlers: the folder of a Python package whose functions jobs may call as `handler:NAME`, relative to the working directory.
+    Raises InvalidHandlers for one that cannot be deployed.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, stage: Stage) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, stage: Stage, handlers: str | Path | None = None
+    ) -> None:
         super().__init__(scope, construct_id)
+        read = None if handlers is None else read_handlers(handlers)
         self.storage = StorageStack(self, "Storage", stage=stage)
-        self.scheduler = SchedulerStack(self, "Scheduler", stage=stage, storage=self.storage)
+        self.scheduler = SchedulerStack(self, "Scheduler", stage=stage, storage=self.storage, handlers=read)
+
+    @property
+    def handlers_role(self) -> iam.IRole:
+        """The role that handlers run in, to grant them what they need: `table.grant_read_data(tickwheel.handlers_role)`."""
+        return self.scheduler.worker.function.role
