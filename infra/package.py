@@ -19,8 +19,10 @@ from constructs import Construct
 import functions
 from functions.adapters.dynamodb.tables import ALL_TABLES
 from functions.api import openapi
+from functions.domain.targets.handler_names import HandlerNames
 from infra.acknowledge import acknowledge
 from infra.bundling import FUNCTIONS, PYTHON_VERSION, REQUIREMENTS, CodeBundler, LayerBundler, lambda_python
+from infra.event_templates import check_handlers
 from infra.handler_names import OWN_FOLDER, UserHandlers, has_more_than_built_in
 from infra.handlers import HandlersBundler, NamesBundler, names_of
 from infra.ready_queues import ReadyQueues
@@ -54,6 +56,7 @@ class Package(Construct):
             description="What the functions import, pinned",
         )
         self._of_handlers = handler_layers(self, handlers, host=host)
+        check_handlers(stage.name, stage.event_rules, names=HandlerNames(names_of(handlers)))
 
     def layers_of(self, function: str) -> list[lambda_.ILayerVersion]:
         """The layers of a function, by its name."""

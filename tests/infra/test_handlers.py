@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ import pytest
 from functions.domain.targets.handler_names import BUILT_IN
 from functions.worker.handlers import HANDLERS
 from infra import handler_names
+from infra.event_templates import EventRule
 from infra.handler_names import InvalidHandlers, own_handlers, read_handlers
 from infra.handlers import HandlersBundler, NamesBundler, names_of
 from infra.scheduler import Tickwheel
 from infra.stage import Stage
+from infra.stage_parts import InvalidStage
 from scripts.synthesis import Templates, synthesise
 
 BILLING = """
@@ -206,7 +209,7 @@ def test_what_handlers_ask_for_is_installed_in_versions_that_go_with_those_of_th
     monkeypatch.setattr("infra.handlers.subprocess.run", run)
     HandlersBundler(read_handlers(jobs), host=False).install(tmp_path / "site")
 
-    (command,) = commands
+    (command,) = (each for each in commands if "install" in each)
     assert command[command.index("--python-version") + 1] == "3.13"
     assert command[command.index("--constraint") + 1].endswith("functions/requirements.txt")
     assert command[-2:] == ["-r", str(jobs / "requirements.txt")]
@@ -278,6 +281,32 @@ def test_the_names_are_a_small_file(jobs: Path, tmp_path: Path) -> None:
     (file,) = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
     assert file.relative_to(tmp_path / "out") == Path("python/tickwheel_handlers/handlers.json")
     assert json.loads(file.read_text())["invoice"] == "jobs.billing"
+
+
+@pytest.mark.parametrize(
+    ("job", "member"),
+    [
+        ({"target": "handler:invoce"}, "target"),
+        ({"jobs": [{"target": "handler:invoice"}, {"target": "handler:echo", "on_end": "handler:invoce"}]}, "on_end"),
+    ],
+)
+def test_a_rule_whose_job_names_a_handler_that_is_not_there_stops_the_synthesis(
+    jobs: Path, job: dict[str, Any], member: str
+) -> None:
+    rule = EventRule(tenant="acme", pattern={"source": ["shop"]}, job=job)
+    stage = replace(Stage.named("local"), event_rules={"billing": rule})
+
+    with pytest.raises(
+        InvalidStage, match=rf"event_rules: billing: {member} names no handler .* mean handler:invoice\?"
+    ):
+        synthesise(stage, handlers=jobs)
+
+
+def test_a_rule_may_name_a_handler_of_the_users_or_leave_it_to_the_event(jobs: Path) -> None:
+    written = {"jobs": [{"target": "handler:invoice"}, {"target": "handler:<kind>"}]}
+    rule = EventRule(tenant="acme", pattern={"source": ["shop"]}, paths={"kind": "$.detail.kind"}, job=written)
+
+    assert synthesise(replace(Stage.named("local"), event_rules={"billing": rule}), handlers=jobs)
 
 
 def test_handlers_are_granted_what_they_need_by_their_role(jobs: Path) -> None:

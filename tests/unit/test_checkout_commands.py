@@ -15,7 +15,8 @@ VERIFY = ["verify", "--jobs", "1"]
 SIMULATE = ["simulate", "steady"]
 COST = ["cost", "--jobs-per-day", "1"]
 DOCTOR = ["doctor"]
-ALL = pytest.mark.parametrize("arguments", [VERIFY, SIMULATE, COST, DOCTOR], ids=lambda arguments: arguments[0])
+DEV = ["dev", "--handlers", "jobs"]
+ALL = pytest.mark.parametrize("arguments", [VERIFY, SIMULATE, COST, DOCTOR, DEV], ids=lambda arguments: arguments[0])
 
 
 @ALL
@@ -58,3 +59,10 @@ def test_a_checkout_brings_its_own_node(tmp_path: Path, monkeypatch: pytest.Monk
     checkout_modules.modules_of_checkout("json", reason="of this test")
 
     assert os.environ.pop("JSII_NODE") == str(node)
+
+
+def test_a_folder_of_handlers_that_cannot_be_deployed_starts_nothing(tmp_path: Path) -> None:
+    result = run("dev", "--handlers", str(tmp_path / "jobs"))
+
+    assert result.exit_code == 2
+    assert "is no folder: use that of a Python package" in result.stderr
