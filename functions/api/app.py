@@ -43,6 +43,7 @@ from functions.api.tenants.manager import TenantManager
 from functions.api.tenants.routes import TenantServices
 from functions.api.tenants.routes import routes as tenant_routes
 from functions.domain.errors import TickwheelError
+from functions.domain.targets.handler_names import HandlerNames
 from functions.ports.targets import WebhookKeys
 from functions.runtime.settings import ApiSettings
 from functions.runtime.wiring import identity
@@ -76,10 +77,11 @@ def app_of(
     settings: ApiSettings,
     *,
     webhook_keys: WebhookKeys,
+    handlers: Callable[[], HandlerNames | None],
     document: Callable[[], str],
     report: Callable[[Exception], None],
 ) -> App:
-    """All routes. document: their description. report: is called with what a request failed with."""
+    """All routes. handlers: those that jobs may name. document: their description. report: is called with what a request failed with."""
     refusals = parts.build(Refusals)
 
     def rules() -> Rules:
@@ -87,6 +89,7 @@ def app_of(
             now=parts["clock"].now(),
             allow_plain_http=settings.ALLOW_PLAIN_HTTP,
             allowed=settings.ALLOWED_TARGETS,
+            handlers=handlers(),
             max_timeout=timedelta(seconds=settings.MAX_TIMEOUT_SECONDS),
         )
 

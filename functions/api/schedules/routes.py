@@ -38,6 +38,7 @@ _OF_CHANGES = (errors.InvalidSchedule, errors.ScheduleBusy, errors.FiresExceeded
 _OF_DEFINITIONS = (
     *_OF_CHANGES,
     errors.InvalidJob,
+    errors.UnknownHandler,
     errors.PriorityNotAllowed,
     errors.ScheduleBehind,
     errors.TooCostly,
