@@ -26,13 +26,17 @@ _START_SECONDS = 60
 
 def java_missing_because() -> str | None:
     """What to do where there is no Java."""
-    return None if shutil.which("java") else "there is no `java` on PATH: install Java 17"
+    return (
+        None
+        if shutil.which("java")
+        else "there is no `java` on PATH: install Java 17, and in a checkout run `make setup` again"
+    )
 
 
 def missing_because() -> str | None:
     """Why the engine cannot run here, or None when it can."""
     if because := java_missing_because():
-        return f"{because} and run `make setup` again"
+        return because
     if not (ENGINE / "DynamoDBLocal.jar").is_file():
         return f"there is no DynamoDBLocal.jar in {ENGINE}: run `make setup` again"
     return None

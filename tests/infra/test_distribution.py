@@ -97,6 +97,17 @@ def test_the_client_and_the_command_run_where_nothing_else_is_installed(python: 
     subprocess.run([python, "-c", "from tickwheel.client import Client"], check=True)
 
 
+def test_the_extra_cdk_brings_the_cost_of_a_stage_and_not_its_picture(python: Path, tmp_path: Path) -> None:
+    command = [python.parent / "tickwheel", "cost", "--jobs-per-day", "1000", "--picture", "cost.png"]
+
+    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=_environment())
+
+    assert "Tickwheel prod" in told.stdout, told.stderr
+    assert told.returncode == 1
+    assert "pip install 'tickwheel[picture]'" in told.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_users_test_has_a_scheduler_in_memory_by_its_fixture(python: Path, tmp_path: Path) -> None:
     (tmp_path / "test_reminders.py").write_text(TEST)
 
