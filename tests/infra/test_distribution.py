@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -35,16 +36,15 @@ def test_it(scheduler):
 
 
 @pytest.fixture(scope="module")
-def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("wheels")
-    assert main(folder) == 0
-    return {path.name.partition("-")[0]: path for path in folder.glob("*.whl")}
-
-
-@pytest.fixture(scope="module")
 def python(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of an environment with nothing in it but `tickwheel[cdk,testing]` and pytest."""
-    folder = tmp_path_factory.mktemp("empty")
+    client, engine = wheels["tickwheel"], wheels[ENGINE]
+    wanted = [f"tickwheel[cdk,testing] @ {client.as_uri()}", engine, "pytest"]
+    return an_environment(tmp_path_factory.mktemp("empty"), wanted)
+
+
+def an_environment(folder: Path, wanted: Sequence[str | Path]) -> Path:
+    """The interpreter of one with these packages alone."""
     uv = ROOT / ".tools" / "bin" / "uv"
     subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, folder / "venv"], check=True)
     found = folder / "venv" / "bin" / "python"
@@ -52,8 +52,6 @@ def python(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) ->
     pinned = pins(ROOT / "requirements.txt") | pins(ROOT / "scripts" / "uv.txt")
     constraints = folder / "constraints.txt"
     constraints.write_text("".join(f"{name}=={version}\n" for name, version in pinned.items()))
-    client, engine = wheels["tickwheel"], wheels[ENGINE]
-    wanted = [f"tickwheel[cdk,testing] @ {client.as_uri()}", engine, "pytest"]
     subprocess.run(
         [uv, "pip", "install", "--quiet", "--python", found, "--constraint", constraints, *wanted], check=True
     )
@@ -81,6 +79,7 @@ def test_nothing_in_the_engine_imports_a_package_of_the_repository_by_its_own_na
 
     own = {path.name for path in ROOT.iterdir() if (path / "__init__.py").is_file()} - {"tickwheel"}
     assert own >= set(PACKAGES)
+    assert "tests" in own
     assert [found for found in imported if found[1] in own] == []
     assert len(modules) > 300
 
@@ -96,6 +95,17 @@ def test_the_client_and_the_command_run_where_nothing_else_is_installed(python: 
 
     assert "submit" in told.stdout
     subprocess.run([python, "-c", "from tickwheel.client import Client"], check=True)
+
+
+def test_the_extra_cdk_brings_the_cost_of_a_stage_and_not_its_picture(python: Path, tmp_path: Path) -> None:
+    command = [python.parent / "tickwheel", "cost", "--jobs-per-day", "1000", "--picture", "cost.png"]
+
+    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=_environment())
+
+    assert "Tickwheel prod" in told.stdout, told.stderr
+    assert told.returncode == 1
+    assert "pip install 'tickwheel[picture]'" in told.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_users_test_has_a_scheduler_in_memory_by_its_fixture(python: Path, tmp_path: Path) -> None:
