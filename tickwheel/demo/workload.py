@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tickwheel.client.jobs import NewJob, Precision, Priority, RetryPolicy
+from tickwheel.client.jobs import NewJob, Precision, PriorityText, RetryPolicy
 
 SHORTEST_DELAY = timedelta(seconds=2)
 LONGEST_DELAY = timedelta(seconds=172)
@@ -27,7 +27,7 @@ DOOMED_ATTEMPTS = 3
 _HANDLER_SHARE = 0.1
 _STUMBLING_SHARE = 0.1
 _EXACT_SHARE = 0.1
-_PRIORITY_SHARES: tuple[tuple[Priority, float], ...] = (
+_PRIORITY_SHARES: tuple[tuple[PriorityText, float], ...] = (
     ("critical", 0.05),
     ("high", 0.15),
     ("normal", 0.6),
@@ -61,7 +61,7 @@ class PlannedJob:
     calls_sink: bool
     fate: Fate
     delay: timedelta
-    priority: Priority
+    priority: PriorityText
     precision: Precision
 
     def new_job(self, *, sink: str) -> NewJob:
@@ -116,7 +116,7 @@ def _delay(name: str) -> timedelta:
     return timedelta(milliseconds=(SHORTEST_DELAY + reach) // timedelta(milliseconds=1))
 
 
-def _priority(name: str) -> Priority:
+def _priority(name: str) -> PriorityText:
     lot = _lot(name, what="priority")
     for priority, share in _PRIORITY_SHARES:
         if lot < share:
