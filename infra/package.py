@@ -21,6 +21,7 @@ from functions.adapters.dynamodb.tables import ALL_TABLES
 from functions.api import openapi
 from infra.acknowledge import acknowledge
 from infra.bundling import FUNCTIONS, PYTHON_VERSION, REQUIREMENTS, CodeBundler, LayerBundler, lambda_python
+from infra.environment_room import check_room
 from infra.ready_queues import ReadyQueues
 from infra.stage import Stage
 from infra.stage_parts import FunctionSize
@@ -100,6 +101,9 @@ class Function(Construct):
         )
         self.role = _role(self)
         self.grant("logs:CreateLogStream", "logs:PutLogEvents", on=[self.log_group.log_group_arn])
+        variables = _shared_environment(name, deployment) | dict(environment)
+        if deployment.surroundings.targets:
+            check_room(self, variables)
         function = lambda_.Function(
             self,
             "Function",
@@ -114,7 +118,7 @@ class Function(Construct):
             role=self.role,
             log_group=self.log_group,
             tracing=lambda_.Tracing.ACTIVE,
-            environment=_shared_environment(name, deployment) | dict(environment),
+            environment=variables,
             # The next tick repeats a lost one; a retried or late tick only competes with it.
             retry_attempts=0 if max_event_age else None,
             max_event_age=max_event_age,
