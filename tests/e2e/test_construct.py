@@ -176,15 +176,18 @@ def test_without_the_cdk_a_scheduler_is_two_templates_and_a_stack_uses_it(app: A
         return {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
 
     def url_of(part: str) -> str:
-        # By the id of its artifact; the uploads have hashes for names.
-        assembly = json.loads(next((tmp_path / "cdk.out").glob(f"*{part}*.assets.json")).read_text())
-        (key,) = (
+        # Templates are named after their stacks; the uploads have hashes for names.
+        (template,) = (tmp_path / "cdk.out").glob(f"*{part}*.template.json")
+        keys = {
             place["objectKey"]
-            for file in assembly["files"].values()
-            if file["source"]["path"].endswith(".template.json")
+            for assembly in (tmp_path / "cdk.out").glob("*.assets.json")
+            for file in json.loads(assembly.read_text())["files"].values()
+            if file["source"]["path"] == template.name
             for place in file["destinations"].values()
+        }
+        (url,) = (
+            url for url in templates if url.rpartition("/tickwheel/")[2] in {key.rpartition("/")[2] for key in keys}
         )
-        (url,) = (url for url in templates if url.endswith(key))
         # The local cloud reads addresses with the bucket in the path alone.
         return url.replace("my-artifacts.s3.amazonaws.com", "s3.amazonaws.com/my-artifacts")
 
