@@ -18,5 +18,5 @@ from infra.stage import Stage
 
 app = cdk.App()
 stage = Stage.named(app.node.try_get_context("stage") or "dev")
-Tickwheel(app, stage.name, stage=stage)
+Tickwheel(app, stage.name, stage=stage, handlers=app.node.try_get_context("handlers"))
 app.synth()

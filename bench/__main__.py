@@ -1,4 +1,4 @@
-"""`python -m bench [units] [runs] [lookups] [schedules] [nasty] [calls] [promotion] [logs] [emitted] [cold_start] [files] [file_rate] [lag] [recovery]`: measure, print, hold to the budgets; without a name, all.
+"""`python -m bench [units] [runs] [lookups] [schedules] [nasty] [calls] [promotion] [logs] [emitted] [cold_start] [files] [file_rate] [schedule_puts] [schedule_rate] [lag] [recovery]`: measure, print, hold to the budgets; without a name, all.
 
 Exits with 1 when a figure breaks its budget, and names it. The figures are in .build/bench; with --keep also in bench/results,
 which the pages quote. `units --only order` measures what has that in its name.
@@ -23,6 +23,7 @@ from bench import (
     recovery,
     results,
     runs,
+    schedule_puts,
     schedules,
     units,
 )
@@ -40,6 +41,8 @@ PARTS: Mapping[str, Callable[[Console], list[str]]] = {
     "cold_start": cold_start.run,
     "files": files.run,
     "file_rate": files.run_local,
+    "schedule_puts": schedule_puts.run,
+    "schedule_rate": schedule_puts.run_local,
     "lag": lag.run,
     "recovery": recovery.run,
 }

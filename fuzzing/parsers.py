@@ -20,6 +20,7 @@ from functions.api.jobs.bodies import BatchBody, JobBody
 from functions.api.operations import requests as operation_requests
 from functions.api.schedules import fire_counts
 from functions.api.schedules import requests as schedule_requests
+from functions.api.schedules.batch import ScheduleBatchBody
 from functions.api.schedules.bodies import read_schedule
 from functions.api.targets import flow_requests
 from functions.api.targets import requests as breaker_requests
@@ -282,6 +283,11 @@ PARSERS = (
     ),
     Parser(name="POST /v1/jobs", read=_told(_job), seeds=(JOB,)),
     Parser(name="POST /v1/jobs:batch", read=_modelled(BatchBody), seeds=({"jobs": [JOB]},)),
+    Parser(
+        name="POST /v1/schedules:batch",
+        read=_modelled(ScheduleBatchBody),
+        seeds=({"schedules": [{"tenant": "acme", "id": "nightly", **each} for each in SCHEDULES]},),
+    ),
     Parser(name="PUT /v1/schedules", read=_told(_schedule), seeds=(*SCHEDULES, *NASTY_SCHEDULES)),
     *(Parser(name=model.__name__, read=_modelled(model), seeds=(seed,)) for model, seed in BODIES.items()),
 )

@@ -51,36 +51,23 @@ class LayerBundler:
 
     def __init__(self, *, host: bool) -> None:
         """Bundle for this interpreter if `host` is true, for Lambda otherwise."""
-        self._target = ["--python", sys.executable]
-        if not host:
-            self._target += ["--python-version", PYTHON_VERSION, "--python-platform", PLATFORM]
+        self._host = host
         self._label = f"{sys.version_info[:2]} {platform.platform()}" if host else f"{PYTHON_VERSION} {PLATFORM}"
         self._python = sys.executable if host else lambda_python()
 
     def fingerprint(self) -> str:
         """Name the layer's content without building it: the pins, the platform and this recipe."""
-        digest = _recipe(self._label, python=self._python)
+        digest = recipe(self._label, python=self._python)
         digest.update(REQUIREMENTS.read_bytes())
         return digest.hexdigest()
 
     def try_bundle(self, output_dir: str, _options: object = None) -> bool:
         """Fill `output_dir`; raises instead of returning False, because there is no second way."""
         site = Path(output_dir) / "python"
-        command = [
-            _uv(),
-            "pip",
-            "install",
-            "--quiet",
-            "--no-config",
-            "--require-hashes",
-            "--only-binary",
-            ":all:",
-            *self._target,
-        ]
-        command += ["--target", str(site), "-r", str(REQUIREMENTS)]
+        command = [*installing(host=self._host), "--require-hashes", "--target", str(site), "-r", str(REQUIREMENTS)]
         subprocess.run(command, check=True, env=environment_for_uv(os.environ))  # noqa: S603
         _prune(site)
-        _compile(site, python=self._python, seen_at="/opt/python")
+        compile_folder(site, python=self._python, seen_at="/opt/python")
         return True
 
 
@@ -94,7 +81,7 @@ class CodeBundler:
 
     def fingerprint(self) -> str:
         """Name the content without building it."""
-        digest = _recipe(functions.__name__, python=self._python)
+        digest = recipe(functions.__name__, python=self._python)
         for path in _sources():
             digest.update(str(path.relative_to(FUNCTIONS)).encode())
             digest.update(path.read_bytes())
@@ -111,7 +98,7 @@ class CodeBundler:
             (folder / "__init__.py").touch()
         shutil.copytree(FUNCTIONS, folder / last, ignore=shutil.ignore_patterns(*EXCLUDED))
         top = [*above, last][0]
-        _compile(Path(output_dir, top), python=self._python, seen_at=f"/var/task/{top}")
+        compile_folder(Path(output_dir, top), python=self._python, seen_at=f"/var/task/{top}")
         return True
 
 
@@ -127,7 +114,17 @@ def lambda_python() -> str | None:
     return found.stdout.strip() or None if found.returncode == 0 else None
 
 
-def _recipe(label: str, *, python: str | None) -> hashlib._Hash:
+def installing(*, host: bool) -> list[str]:
+    """The command that installs wheels for this interpreter if `host` is true, for Lambda otherwise; what and where to is added.
+
+    Raises MissingTool.
+    """
+    command = [_uv(), "pip", "install", "--quiet", "--no-config", "--only-binary", ":all:", "--python", sys.executable]
+    return command if host else [*command, "--python-version", PYTHON_VERSION, "--python-platform", PLATFORM]
+
+
+def recipe(label: str, *, python: str | None) -> hashlib._Hash:
+    """The beginning of a fingerprint: what changes everything that is bundled."""
     digest = hashlib.sha256(label.encode())
     digest.update(b"bytecode" if python else b"sources")
     digest.update(Path(__file__).read_bytes())
@@ -163,7 +160,7 @@ def _prune(site: Path) -> None:
     (site / ".lock").unlink(missing_ok=True)
 
 
-def _compile(folder: Path, *, python: str | None, seen_at: str) -> None:
+def compile_folder(folder: Path, *, python: str | None, seen_at: str) -> None:
     """Write the bytecode of a folder. seen_at: where Lambda has it, for tracebacks.
 
     Lambda's folders are read-only: what is not compiled here, each new environment compiles again. Its zips keep no exact

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from functions.api.http.requests import Rules
 from functions.api.jobs.bodies import BATCH_LIMIT, JobBody
+from functions.domain.targets.handler_names import HandlerNames
 from infra.stage_parts import InvalidStage
 
 MOST_RULES = 50
@@ -31,6 +32,8 @@ MOST_OF_A_PATH = 256
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,40}", re.ASCII)
 """Of a rule: with the stage's it has room in the 64 characters of EventBridge's, and in an idempotency key."""
+
+_CALLED = ("target", "on_success", "on_failure", "on_end")
 
 EVENT_ID = "tickwheel-event-id"
 """The variable that EventBridge puts the event's id into."""
@@ -89,6 +92,16 @@ def check_event_rules(
         problems.append(f"there are {len(event_rules)} rules: use at most {MOST_RULES}")
     if problems:
         raise InvalidStage(f"{stage}: event_rules: " + "; ".join(problems))
+
+
+def check_handlers(stage: str, event_rules: Mapping[str, EventRule], *, names: HandlerNames) -> None:
+    """Raises InvalidStage where a job of a rule names a handler that is not there; what an event fills in is looked at when it is there."""
+    for name, rule in event_rules.items():
+        for job in rule.job.get("jobs", (rule.job,)):
+            for member in _CALLED:
+                kind, _, handler = str(job.get(member, "")).partition(":")
+                if kind == "handler" and "<" not in handler and handler not in names:
+                    raise InvalidStage(f"{stage}: event_rules: {name}: {member} {names.objection(handler)}")
 
 
 def _problems(name: str, rule: EventRule, queues: Mapping[str, Sequence[str]], rules: Rules) -> Iterator[str]:

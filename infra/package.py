@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import cast
+from typing import Any, cast
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -19,8 +19,12 @@ from constructs import Construct
 import functions
 from functions.adapters.dynamodb.tables import ALL_TABLES
 from functions.api import openapi
+from functions.domain.targets.handler_names import HandlerNames
 from infra.acknowledge import acknowledge
 from infra.bundling import FUNCTIONS, PYTHON_VERSION, REQUIREMENTS, CodeBundler, LayerBundler, lambda_python
+from infra.event_templates import check_handlers
+from infra.handler_names import OWN_FOLDER, UserHandlers, has_more_than_built_in
+from infra.handlers import HandlersBundler, NamesBundler, names_of
 from infra.ready_queues import ReadyQueues
 from infra.stage import Stage
 from infra.stage_parts import FunctionSize
@@ -34,9 +38,11 @@ second of it or more. `make deploy` gets one where it can; otherwise install it,
 
 
 class Package(Construct):
-    """The code of every function and the layer below it."""
+    """The code of every function and the layers below it. handlers: a user's, for jobs to call."""
 
-    def __init__(self, scope: Construct, construct_id: str, *, stage: Stage) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, *, stage: Stage, handlers: UserHandlers | None = None
+    ) -> None:
         super().__init__(scope, construct_id)
         openapi.write(FUNCTIONS)
         host = stage.emulated
@@ -51,6 +57,37 @@ class Package(Construct):
             compatible_architectures=[lambda_.Architecture.ARM_64],
             description="What the functions import, pinned",
         )
+        self._of_handlers = handler_layers(self, handlers, host=host)
+        check_handlers(stage.name, stage.event_rules, names=HandlerNames(names_of(handlers)))
+
+    def layers_of(self, function: str) -> list[lambda_.ILayerVersion]:
+        """The layers of a function, by its name."""
+        return [cast("lambda_.ILayerVersion", self.layer), *self._of_handlers.get(function, ())]
+
+
+def handler_layers(
+    scope: Construct, handlers: UserHandlers | None, *, host: bool
+) -> dict[str, list[lambda_.ILayerVersion]]:
+    """What functions get of handlers, by the names of functions: nothing where there are none but those of every stage."""
+    names = names_of(handlers)
+    if not has_more_than_built_in(names):
+        return {}
+
+    def layer(construct_id: str, folder: Path, bundler: NamesBundler | HandlersBundler, description: str) -> Any:
+        return lambda_.LayerVersion(
+            scope,
+            construct_id,
+            code=_bundled(folder, bundler=bundler),
+            compatible_runtimes=[lambda_.Runtime.PYTHON_3_13],
+            compatible_architectures=[lambda_.Architecture.ARM_64],
+            description=description,
+        )
+
+    made = {"api": [layer("HandlerNames", OWN_FOLDER, NamesBundler(names), "The names of handlers")]}
+    if handlers is not None:
+        bundler = HandlersBundler(handlers, host=host)
+        made["worker"] = [layer("Handlers", handlers.folder, bundler, "The handlers that jobs call")]
+    return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +142,7 @@ class Function(Construct):
             "Function",
             description=description,
             code=package.code,
-            layers=[package.layer],
+            layers=package.layers_of(name),
             handler=f"{functions.__name__}.{name}.handler.handler",
             runtime=lambda_.Runtime.PYTHON_3_13,
             architecture=lambda_.Architecture.ARM_64,
@@ -195,7 +232,7 @@ class Function(Construct):
             )
 
 
-def _bundled(folder: Path, *, bundler: LayerBundler | CodeBundler) -> lambda_.Code:
+def _bundled(folder: Path, *, bundler: LayerBundler | CodeBundler | NamesBundler | HandlersBundler) -> lambda_.Code:
     return lambda_.Code.from_asset(
         str(folder),
         asset_hash=bundler.fingerprint(),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from constructs import Construct
 
@@ -19,6 +21,7 @@ from infra.dead_letters import DeadLetters
 from infra.encryption import encrypt
 from infra.event_rules import EventRules
 from infra.given_targets import Target
+from infra.handler_names import UserHandlers, read_handlers
 from infra.key_grants import unlock
 from infra.operations import Operations
 from infra.package import Deployment, Package
@@ -51,6 +54,7 @@ class SchedulerStack(cdk.Stack):
         storage: StorageStack,
         surroundings: Surroundings,
         env: cdk.Environment | None,
+        handlers: UserHandlers | None = None,
     ) -> None:
         super().__init__(
             scope,
@@ -59,7 +63,7 @@ class SchedulerStack(cdk.Stack):
             stack_name=f"Tickwheel-{stage.name}-Scheduler",
             description=f"Tickwheel {stage.name}: functions, queues, rules and the API",
         )
-        package = Package(self, "Package", stage=stage)
+        package = Package(self, "Package", stage=stage, handlers=handlers)
         ready_queues = ReadyQueues(self, "Ready", stage=stage)
         network = surroundings.network
         deployment = Deployment(
@@ -78,7 +82,7 @@ class SchedulerStack(cdk.Stack):
             self, "Api", deployment=deployment, operations=operations.function, submissions=submissions, files=files
         )
         scanner = Scanner(self, "Scanner", deployment=deployment)
-        worker = Worker(self, "Worker", deployment=deployment)
+        self.worker = worker = Worker(self, "Worker", deployment=deployment)
         sweeper = Sweeper(self, "Sweeper", deployment=deployment)
         dead_letters = DeadLetters(self, "DeadLetters", deployment=deployment)
         functions = [part.function for part in (api, scanner, worker, sweeper, operations, dead_letters)]
@@ -136,10 +140,12 @@ class Tickwheel(SchedulerAccess):
     A plain construct and not a `cdk.Stage`: `cdk deploy --all` sees no stack below one of those. Within a stack of a user's, both are
     stacks beside that one, of its account and region.
 
+    handlers: the folder of a Python package whose functions jobs may call as `handler:NAME`, relative to the working directory.
     targets: constructs that jobs may call, and patterns, beside those of the stage. vpc: where the functions run, but for the one that carries out resources;
     vpc_subnets, security_groups: as Lambda has them. domain: a name of one's own for the API. alarms_to: a topic for all
     alarms, in place of two of the scheduler's own. tables: what differs of the stage's tables. resources: whether the function behind `Schedule` and grants is
-    there although nothing of this app asks for it. env: account and region, where they are not those of the scope. Raises InvalidStage.
+    there although nothing of this app asks for it. env: account and region, where they are not those of the scope. Raises InvalidStage,
+    and InvalidHandlers for a folder that cannot be deployed.
     """
 
     def __init__(
@@ -148,6 +154,7 @@ class Tickwheel(SchedulerAccess):
         construct_id: str,
         *,
         stage: Stage,
+        handlers: str | Path | None = None,
         targets: Sequence[Target | str] = (),
         vpc: ec2.IVpc | None = None,
         vpc_subnets: ec2.SubnetSelection | None = None,
@@ -158,6 +165,7 @@ class Tickwheel(SchedulerAccess):
         resources: bool = False,
         env: cdk.Environment | None = None,
     ) -> None:
+        read = None if handlers is None else read_handlers(handlers)
         patterns, given = split_targets(targets)
         stage = replace((tables or Tables()).of(stage), targets=(*stage.targets, *patterns))
         super().__init__(scope, construct_id, stage=stage)
@@ -172,7 +180,7 @@ class Tickwheel(SchedulerAccess):
         env = env or _environment_of(scope)
         self.storage = StorageStack(self, "Storage", stage=stage, env=env)
         self.scheduler = SchedulerStack(
-            self, "Scheduler", stage=stage, storage=self.storage, surroundings=surroundings, env=env
+            self, "Scheduler", stage=stage, storage=self.storage, surroundings=surroundings, env=env, handlers=read
         )
         if resources:
             _made_when_asked_for = self.api_id, self.resources_arn
@@ -191,6 +199,11 @@ class Tickwheel(SchedulerAccess):
     def resources_arn(self) -> str:
         """Of the function that carries out resources."""
         return self.scheduler.resources.arn
+
+    @property
+    def handlers_role(self) -> iam.IRole:
+        """The role that handlers run in, to grant them what they need: `table.grant_read_data(tickwheel.handlers_role)`."""
+        return self.scheduler.worker.function.role
 
     def stands_before(self, stack: cdk.Stack) -> None:
         """Have the scheduler deployed before a stack."""

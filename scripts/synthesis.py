@@ -54,14 +54,14 @@ class Templates:
         ]
 
 
-def synthesise(stage: Stage, **context: str) -> Templates:
-    """Synthesise as the CDK CLI does, with the context of cdk.json and this, but bundle nothing."""
+def synthesise(stage: Stage, *, handlers: Path | None = None, **context: str) -> Templates:
+    """Synthesise as the CDK CLI does, with the context of cdk.json and this, but bundle nothing. handlers: a user's folder of them."""
     kept = json.loads((ROOT / "cdk.json").read_text())["context"]
     with tempfile.TemporaryDirectory() as folder:
         app = cdk.App(
             context={**kept, **context, "aws:cdk:bundling-stacks": []}, analytics_reporting=False, outdir=folder
         )
-        tickwheel = Tickwheel(app, stage.name, stage=stage)
+        tickwheel = Tickwheel(app, stage.name, stage=stage, handlers=handlers)
         assembly = app.synth()
         return Templates(
             storage=assembly.get_stack_by_name(tickwheel.storage.stack_name).template,

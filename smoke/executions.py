@@ -9,7 +9,7 @@ from typing import get_args
 
 from smoke.check import Check, Phase
 from smoke.faults import Wrong
-from smoke.ground import ECHO, MISSING, Ground
+from smoke.ground import ECHO, REFUSES, TRIAL, Ground
 from tickwheel.client.dead_letters import DeadLetterFilter
 from tickwheel.client.jobs import Delivery, NewJob, Priority, Submitted
 
@@ -87,7 +87,15 @@ def _each_runs(ground: Ground, ring: str, due_at: datetime, *, within: float) ->
     }
     # Of one without a row nothing could be seen but that it failed for good.
     untracked = [
-        NewJob(MISSING, tenant=tenant, priority=priority, delivery="at_least_once", run_at=due_at, tags=[ring])
+        NewJob(
+            TRIAL,
+            tenant=tenant,
+            payload=REFUSES,
+            priority=priority,
+            delivery="at_least_once",
+            run_at=due_at,
+            tags=[ring],
+        )
         for priority in PRIORITIES
     ]
     submitted = ground.submit(*tracked.values(), *untracked)
@@ -98,7 +106,7 @@ def _each_runs(ground: Ground, ring: str, due_at: datetime, *, within: float) ->
     for delivery, state in ENDS.items():
         jobs = [job for (_, of), job in by_delivery.items() if of == delivery]
         ground.await_ends(jobs, states=[state], within=within)
-    matching = DeadLetterFilter(tenant=tenant, error_class="handler_missing", tag=ring)
+    matching = DeadLetterFilter(tenant=tenant, error_class="handler_refused", tag=ring)
     ground.eventually(
         lambda: [letter.target for letter in ground.client.dead_letters.list(matching)],
         lambda found: len(found) == len(untracked),

@@ -37,7 +37,8 @@ R = TypeVar("R")
 
 ECHO = "handler:echo"
 TRIAL = "handler:trial"
-MISSING = "handler:smoke-missing"
+REFUSES = {"refuses": True}
+"""The payload of a trial that fails for good."""
 """No stage has a handler of this name: its job is a dead letter at once, which is seen of untracked jobs too."""
 
 _SIDE_BY_SIDE = 8

@@ -8,7 +8,7 @@ from functools import partial
 from smoke.check import Check, Phase
 from smoke.executions import ENDS
 from smoke.faults import Wrong
-from smoke.ground import ECHO, MISSING, TRIAL, Ground
+from smoke.ground import ECHO, REFUSES, TRIAL, Ground
 from tickwheel.client.dead_letters import DeadLetter, DeadLetterFilter
 from tickwheel.client.jobs import NewJob, RetryPolicy
 
@@ -135,7 +135,7 @@ def throttled(ground: Ground) -> str:
     until = datetime.now(UTC) + timedelta(minutes=minutes)
     tracked = [NewJob(ECHO, tenant=tenant, delivery=delivery, tags=[_THROTTLED]) for delivery in ENDS]
     # It leaves no row: that it ran, and was not buried, is seen by the error of its dead letter.
-    untracked = NewJob(MISSING, tenant=tenant, delivery="at_least_once", tags=[_THROTTLED])
+    untracked = NewJob(TRIAL, tenant=tenant, payload=REFUSES, delivery="at_least_once", tags=[_THROTTLED])
     submitted = ground.submit(*(tracked * _OF_EACH), *([untracked] * _OF_EACH))
     jobs = submitted[: len(tracked) * _OF_EACH]
     ground.eventually(
@@ -154,7 +154,7 @@ def throttled(ground: Ground) -> str:
         within=600,
         expected=f"{_OF_EACH} dead letters of untracked jobs that ran",
     )
-    if wrong := [letter.error for letter in found if letter.error_class != "handler_missing"]:
+    if wrong := [letter.error for letter in found if letter.error_class != "handler_refused"]:
         raise Wrong(f"{len(wrong)} dead letters: {wrong[0]}", expected="none is buried")
     return f"{len(submitted)} jobs ran after {minutes} minutes without a worker; none was buried"
 

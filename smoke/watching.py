@@ -10,7 +10,7 @@ from typing import Any
 
 from smoke.check import Check, Phase
 from smoke.faults import Wrong
-from smoke.ground import MISSING, Ground
+from smoke.ground import REFUSES, TRIAL, Ground
 from tickwheel.client.jobs import NewJob
 
 _LATE_METRICS_SECONDS = 180
@@ -103,7 +103,7 @@ def alarm(ground: Ground) -> str:
         "SubscriptionArn"
     ]
     ground.at_the_end(f"subscription of {name}", lambda: sns.unsubscribe(SubscriptionArn=subscription))
-    ground.submit(NewJob(MISSING, tenant=ground.tenant()))
+    ground.submit(NewJob(TRIAL, tenant=ground.tenant(), payload=REFUSES))
 
     def receive() -> str:
         received = sqs.receive_message(QueueUrl=url, WaitTimeSeconds=10).get("Messages", [])

@@ -24,6 +24,7 @@ from functions.domain.jobs.claims import MESSAGE_LIFE
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import TERMINAL
+from functions.domain.targets.handler_names import BUILT_IN, HandlerNames
 from functions.domain.tenants.plan import DEFAULT_PLAN, Limits
 from functions.domain.wheel import Wheel
 from functions.operations.executor import OperationExecutor
@@ -36,6 +37,8 @@ from functions.sweeper.publish import Publisher
 from functions.sweeper.rooms import RoomOpener
 from functions.sweeper.sweep import Sweeper
 from functions.worker.execute import Worker
+from functions.worker.handlers import HANDLERS as OWN_HANDLERS
+from functions.worker.user_handlers import as_registered
 from testkit import fakes
 from testkit.fakes.ready_queue import received
 from testkit.in_process_api import InProcess, api_settings
@@ -43,6 +46,8 @@ from testkit.parts import PARTS
 from testkit.virtual_targets import Answer, Call, Respond, VirtualTargets
 from tickwheel.client import AsyncClient, Client
 from tickwheel.client.backoff import Backoff
+from tickwheel.handlers import HANDLERS
+from tickwheel.handlers import Invocation as RegisteredInvocation
 
 __all__ = ["Answer", "Call", "Scheduler", "Waiting"]
 
@@ -74,6 +79,9 @@ class Scheduler:
     now: the time at which it begins; the present second if it is None. plans: limits of tenants by the names of plans, as a stage has
     them. Time stands still but for `advance`, and while the client waits for a retry of its own.
 
+    Jobs run what is registered with `tickwheel.handlers.handler` in the process of the test. From the first of those on, a job that
+    names another handler is refused, as a deployment refuses it.
+
     What it does not have: signatures and roles (every caller is an operator), the deletion of a tenant's data, files and queues
     that bring jobs, and the log lines and metrics of a deployment.
     """
@@ -82,7 +90,7 @@ class Scheduler:
         self, *, now: datetime | None = None, plans: Mapping[str, Limits] = MappingProxyType({DEFAULT_PLAN: {}})
     ) -> None:
         self._clock = fakes.FakeClock((now or datetime.now(UTC).replace(microsecond=0)).astimezone(UTC))
-        self._targets = VirtualTargets(self._clock)
+        self._targets = VirtualTargets(self._clock, registered=_registered)
         self._ready = fakes.InMemoryReadyQueue(self._clock)
         letters = fakes.InMemoryDeadLetters()
         self._ledger = fakes.InMemoryLedger(skew=WHEEL.lease_skew, dead_letters=letters)
@@ -111,6 +119,7 @@ class Scheduler:
             parts,
             settings,
             webhook_keys=fakes.GivenWebhookKeys(),
+            handlers=self._handler_names,
             document=lambda: "{}",
             report=self._failures.append,
         )
@@ -205,6 +214,13 @@ class Scheduler:
         seen = len(self._targets.calls)
         self._pass(instant - self.now)
         return self._targets.calls[seen:]
+
+    def _handler_names(self) -> HandlerNames | None:
+        """What jobs may name: unknown where the test has registered nothing, and so neither has a deployment."""
+        if not HANDLERS:
+            return None
+        answered = {name for target in self._targets.responds if (name := target.removeprefix("handler:")) != target}
+        return HandlerNames({*BUILT_IN, *HANDLERS, *self._targets.handlers, *answered})
 
     def _pass(self, duration: timedelta) -> None:
         end = self.now + duration
@@ -342,6 +358,12 @@ _OF_PARTS: Mapping[str, Callable[[Container], Any]] = {
     "pending": lambda parts: parts["tally"],
     "usage": lambda parts: parts["tally"],
 }
+
+
+def _registered() -> dict[str, Any]:
+    """The functions that a deployment of this process's code would have."""
+    users = {name: as_registered(handler, RegisteredInvocation) for name, handler in HANDLERS.items()}
+    return {**OWN_HANDLERS, **users}
 
 
 def _one_after_another(rule: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -53,10 +53,12 @@ Respond = Callable[[Call], Any]
 class VirtualTargets:
     """Targets by their addresses. One that nobody has named answers 200.
 
-    handlers: functions by the names behind `handler:`, which run as in a worker. broken: assertions that failed in them.
+    handlers: functions by the names behind `handler:`, which run as in a worker; they stand before those that are registered
+    as in a deployment. broken: assertions that failed in what stands for a target.
     """
 
     clock: Clock
+    registered: Callable[[], Mapping[str, Callable[[Any, Invocation], Any]]] = dict
     responds: dict[str, Respond] = field(default_factory=dict[str, Respond])
     handlers: dict[str, Callable[[Any, Invocation], Any]] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
     calls: list[Call] = field(default_factory=list[Call])
@@ -80,7 +82,9 @@ class VirtualTargets:
         self.calls.append(made)
         respond = self.responds.get(target)
         if respond is None and target.startswith("handler:"):
-            return HandlerCaller(self.handlers).call(target, payload, invocation, options=options, timeout=timeout)
+            return HandlerCaller({**self.registered(), **self.handlers}).call(
+                target, payload, invocation, options=options, timeout=timeout
+            )
         try:
             answer = respond(made) if respond is not None else None
         except AssertionError as error:

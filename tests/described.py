@@ -96,9 +96,11 @@ def _with_known(document: dict[str, Any], known: Known) -> dict[str, Any]:
     described = copy.deepcopy(document)
     # Who may ask is the business of the gateway.
     del described["security"], described["components"]["securitySchemes"]
-    # A job of a batch that is refused has a result of its own: the batch is taken.
-    jobs = described["components"]["schemas"]["BatchBody"]["properties"]["jobs"]
-    jobs["items"] = {"anyOf": [jobs["items"], {"type": "object"}]}
+    # A job or a schedule of a batch that is refused has a result of its own: the batch is taken.
+    schemas = described["components"]["schemas"]
+    for batch, name in (("BatchBody", "jobs"), ("ScheduleBatchBody", "schedules")):
+        listed = schemas[batch]["properties"][name]
+        listed["items"] = {"anyOf": [listed["items"], {"type": "object"}]}
     for path, item in described["paths"].items():
         ids = next((ids for beginning, ids in known.items() if path.startswith(f"{beginning}/")), ())
         places = [item, *(each for name, each in item.items() if name in METHODS)]

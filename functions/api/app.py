@@ -27,6 +27,7 @@ from functions.api.jobs.routes import JobServices
 from functions.api.jobs.routes import routes as job_routes
 from functions.api.operations.manager import OperationManager
 from functions.api.operations.routes import routes as operation_routes
+from functions.api.schedules.batch import ScheduleBatch
 from functions.api.schedules.manager import ScheduleManager
 from functions.api.schedules.routes import ScheduleServices
 from functions.api.schedules.routes import routes as schedule_routes
@@ -42,6 +43,7 @@ from functions.api.tenants.manager import TenantManager
 from functions.api.tenants.routes import TenantServices
 from functions.api.tenants.routes import routes as tenant_routes
 from functions.domain.errors import TickwheelError
+from functions.domain.targets.handler_names import HandlerNames
 from functions.ports.targets import WebhookKeys
 from functions.runtime.settings import ApiSettings
 from functions.runtime.wiring import identity
@@ -75,10 +77,11 @@ def app_of(
     settings: ApiSettings,
     *,
     webhook_keys: WebhookKeys,
+    handlers: Callable[[], HandlerNames | None],
     document: Callable[[], str],
     report: Callable[[Exception], None],
 ) -> App:
-    """All routes. document: their description. report: is called with what a request failed with."""
+    """All routes. handlers: those that jobs may name. document: their description. report: is called with what a request failed with."""
     refusals = parts.build(Refusals)
 
     def rules() -> Rules:
@@ -86,6 +89,7 @@ def app_of(
             now=parts["clock"].now(),
             allow_plain_http=settings.ALLOW_PLAIN_HTTP,
             allowed=settings.ALLOWED_TARGETS,
+            handlers=handlers(),
             max_timeout=timedelta(seconds=settings.MAX_TIMEOUT_SECONDS),
         )
 
@@ -120,7 +124,16 @@ def _services(  # noqa: PLR0917  what the routes of one feature or another need
     )
     return (
         (job_routes, parts.build(JobServices, finder=finder, explainer=explainer, refusals=refusals, rules=rules)),
-        (schedule_routes, parts.build(ScheduleServices, manager=schedules, rules=rules)),
+        (
+            schedule_routes,
+            parts.build(
+                ScheduleServices,
+                manager=schedules,
+                puts=parts.build(ScheduleBatch, manager=schedules),
+                refusals=refusals,
+                rules=rules,
+            ),
+        ),
         (dead_letter_routes, parts.build(DeadLetterServices)),
         (breaker_routes, parts.build(BreakerServices, breaker_store=breakers)),
         (flow_routes, parts.build(FlowServices)),

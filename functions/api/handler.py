@@ -25,6 +25,7 @@ from functions.domain.faults import fault_of, places_of
 from functions.domain.jobs.submission_queues import files_name
 from functions.runtime.after_answer import AfterAnswer
 from functions.runtime.deadline import ANSWER_WITHIN, COUNT_WITHIN, FLUSH_WITHIN, OutOfTime, within
+from functions.runtime.handler_files import HandlerFiles
 from functions.runtime.observability import logger
 from functions.runtime.settings import ApiSettings
 from functions.runtime.uncaught import without_texts
@@ -50,7 +51,14 @@ def _report(error: BaseException) -> None:
     wiring.journal.count(REQUESTS_FAILED)
 
 
-app = app_of(wiring, settings, webhook_keys=wiring.webhook_keys, document=DESCRIPTION.read_text, report=_report)
+app = app_of(
+    wiring,
+    settings,
+    webhook_keys=wiring.webhook_keys,
+    handlers=HandlerFiles().names,
+    document=DESCRIPTION.read_text,
+    report=_report,
+)
 message_intake = wiring.build(MessageIntake, refusals=app.refusals, queues=wiring.submission_queues, rules=app.rules)
 file_intake = wiring.build(FileIntake, refusals=app.refusals, files=wiring.submission_files, rules=app.rules)
 

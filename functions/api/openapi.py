@@ -70,6 +70,11 @@ def document() -> dict[str, Any]:
         del schemas[name]
     # A batch takes any object as a job, to refuse it by itself; what it should be is a job.
     schemas["BatchBody"]["properties"]["jobs"]["items"] = {"$ref": REFERENCE.format(model="JobBody")}
+    named = schemas["NamedScheduleBody"] = _named(schemas["ScheduleBody"])
+    schemas["ScheduleBatchBody"]["properties"]["schedules"]["items"] = {
+        "$ref": REFERENCE.format(model="NamedScheduleBody")
+    }
+    named["description"] = "A schedule of a batch: its tenant, its id and its definition."
     # What stands there of a schedule holds its definition.
     schemas["Schedule"]["properties"] |= schemas["ScheduleBody"]["properties"]
     schemas |= {"JobPatch": JOB_PATCH, "SchedulePatch": SCHEDULE_PATCH}
@@ -108,6 +113,18 @@ def document() -> dict[str, Any]:
         },
         "security": [{"sigv4": []}, {"jwt": []}],
         "paths": paths_of(ROUTES, schemas),
+    }
+
+
+def _named(body: dict[str, Any]) -> dict[str, Any]:
+    """A definition with the name that stands in the path where it is alone."""
+    names = {"tenant": {"type": "string", "examples": ["acme"]}, "id": {"type": "string", "examples": ["nightly"]}}
+    return {
+        **body,
+        "title": "NamedScheduleBody",
+        "properties": {**names, **body["properties"]},
+        "required": [*names, *body["required"]],
+        "examples": [{"tenant": "acme", "id": "nightly", **example} for example in body.get("examples", ())],
     }
 
 

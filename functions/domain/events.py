@@ -78,6 +78,7 @@ KEYS: Mapping[str, str] = {
     "offset_ms": "how far the clock of the function was ahead of that of the stores",
     "operation": "the id of an operation",
     "outcome": "the final state of a job, or `retried`",
+    "handlers": "a module of handlers",
     "places": "the calls that led to an error, outermost first",
     "purged": "number of purged dead letters",
     "rate": "jobs per second that an operation runs",
@@ -270,6 +271,10 @@ EVENTS: Mapping[str, Shape] = {
         "a request failed because of a fault, and was answered with 500 or 503", ("error", "places")
     ),
     "flush_failed": Shape("audit lines or counts of an invocation could not be written in time", ("error",)),
+    "handlers_not_loaded": Shape(
+        "a module of a user's handlers could not be imported: its jobs fail and are retried",
+        ("handlers", "error", "places"),
+    ),
     "invocation_failed": Shape("an invocation ended in an error", ("error", "places")),
     # What was not to be had, and what was done without it.
     "conditions_not_read": Shape("the conditions of the stage are unknown: nothing is held back", ("error",)),

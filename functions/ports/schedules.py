@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -51,11 +51,32 @@ class StatePage:
     after: str | None
 
 
+MOST_TOGETHER = 25
+"""Schedules of a tenant that are read or written in one request."""
+
+ScheduleAndState = tuple[StoredSchedule | None, ScheduleState | None]
+"""A schedule with its state, as far as there are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleWrite:
+    """A new version of one of several schedules, as `ScheduleStore.change` takes it."""
+
+    new: StoredSchedule
+    state: ScheduleState
+    seen: ScheduleState | None
+    limits: LoadLimits = NO_LIMITS
+
+
 class ScheduleStore(Protocol):
     """Definitions and states of schedules. A key is `{tenant}#{schedule_id}`."""
 
-    def get(self, key: str) -> tuple[StoredSchedule | None, ScheduleState | None]:
+    def get(self, key: str) -> ScheduleAndState:
         """Definition and state of one version, as of all writes before; no definition of a deleted schedule."""
+        ...
+
+    def get_many(self, keys: Sequence[str]) -> Mapping[str, ScheduleAndState]:
+        """As `get`, of at most MOST_TOGETHER keys; each of them has an answer."""
         ...
 
     def definitions(self, keys: Sequence[str], *, consistent: bool = False) -> dict[str, StoredSchedule]:
@@ -86,6 +107,13 @@ class ScheduleStore(Protocol):
         A deleted schedule loses its definition. What its share has changed by is added to its tenant's sum, in the same write.
         limits: of the sum. Raises SchedulesExceeded, FiresExceeded where it grows beyond them, and ScheduleBusy where others of its
         tenant are changed all the time; nothing is written.
+        """
+        ...
+
+    def change_together(self, writes: Sequence[ScheduleWrite]) -> bool:
+        """Each of at most MOST_TOGETHER schedules of one tenant as `change` does it, or none of them.
+
+        False where one of them would be refused, for whatever reason, or where together they are too large. Raises ScheduleBusy.
         """
         ...
 

@@ -22,6 +22,7 @@ from functions.adapters.targets.allowed import AllowedCaller
 from functions.adapters.targets.caller import TargetCaller
 from functions.adapters.targets.handlers import Handler
 from functions.ports.recorder import AuditTrail, Journal
+from functions.ports.targets import Targets
 from functions.runtime.adapters import Adapters
 from functions.runtime.container import Built, Container
 from functions.runtime.observability import PowertoolsJournal
@@ -55,7 +56,7 @@ class Wiring(Adapters):
     """One Lambda: its adapters and its parts.
 
     parts: what it has beside the services. handlers: Python functions that jobs of a worker call. clock, journal: others
-    than those of a Lambda.
+    than those of a Lambda. around_targets: what stands between jobs and all that they call.
     """
 
     plans = _shared("plans", KnownPlans)
@@ -71,10 +72,12 @@ class Wiring(Adapters):
         handlers: Mapping[str, Handler] = MappingProxyType({}),
         clock: SystemClock | None = None,
         journal: FlushedJournal | None = None,
+        around_targets: Callable[[Targets], Targets] | None = None,
     ) -> None:
         super().__init__(settings, clock=clock)
         self.journal: FlushedJournal = journal or PowertoolsJournal()
         self._handlers = handlers
+        self._around_targets = around_targets
         self._container = Container(_Given(self), parts=parts)
 
     def build(self, wanted: type[Built], **special: Any) -> Built:
@@ -115,11 +118,12 @@ class Wiring(Adapters):
         )
 
     @cached_property
-    def targets(self) -> AllowedCaller:
+    def targets(self) -> Targets:
         """What jobs call."""
         addresses = AddressCheck(self.setting("ALLOWED_NETWORKS"))
         caller = TargetCaller(self._handlers, clock=self.clock, addresses=addresses, keys=self.webhook_keys)
-        return AllowedCaller(caller, allowed=self.setting("ALLOWED_TARGETS"))
+        targets = AllowedCaller(caller, allowed=self.setting("ALLOWED_TARGETS"))
+        return targets if self._around_targets is None else self._around_targets(targets)
 
     def confirm(self) -> None:
         """Check the constants against those recorded at the first deploy. Raises WheelChanged."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from functions.domain.errors import Undecodable
+from functions.domain.errors import FiresExceeded, SchedulesExceeded, Undecodable
 from functions.domain.schedules.asked_runs import AskedRun, read_asked, write_asked
 from functions.domain.schedules.due_fires import DueFires
 from functions.domain.schedules.fire_figures import NO_FIGURES
@@ -17,7 +18,7 @@ from functions.domain.schedules.load import NO_LIMITS, Load, LoadLimits, Share
 from functions.domain.schedules.record import decode_schedule, encode_stored
 from functions.domain.schedules.state import Cut, Link, ScheduleState, SkipReason, Status
 from functions.ports.ledger import Applied
-from functions.ports.schedules import Behind, StatePage, StoredSchedule
+from functions.ports.schedules import Behind, ScheduleAndState, ScheduleWrite, StatePage, StoredSchedule
 from testkit.fakes.kept import kept
 
 WRITTEN_MEANWHILE = (
@@ -55,6 +56,9 @@ class InMemoryScheduleStore:
 
     def get(self, key: str) -> tuple[StoredSchedule | None, ScheduleState | None]:
         return self._read(key) if key in self.written else None, self.state(key)
+
+    def get_many(self, keys: Sequence[str]) -> dict[str, ScheduleAndState]:
+        return {key: self.get(key) for key in keys}
 
     def definitions(self, keys: Sequence[str], *, consistent: bool = False) -> dict[str, StoredSchedule]:
         found: dict[str, StoredSchedule] = {}
@@ -95,6 +99,16 @@ class InMemoryScheduleStore:
             state = replace(state, **{name: getattr(met, name) for name in WRITTEN_MEANWHILE})
         self.rows[key] = _row(state, history=new.schedule.history)
         return True
+
+    def change_together(self, writes: Sequence[ScheduleWrite]) -> bool:
+        before = copy(self.written), copy(self.rows), copy(self.loads)
+        try:
+            is_written = all(self.change(each.new, each.state, seen=each.seen, limits=each.limits) for each in writes)
+        except (SchedulesExceeded, FiresExceeded):
+            is_written = False
+        if not is_written:
+            self.written, self.rows, self.loads = before
+        return is_written
 
     def load(self, tenant: str) -> Load:
         return self.loads.get(tenant, Load())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +12,7 @@ from functions.domain.schedules.kept_runs import KeptRun
 from functions.domain.schedules.load import Load, LoadLimits, Share
 from functions.domain.schedules.state import Link, ScheduleState, SkipReason
 from functions.ports.ledger import Applied
-from functions.ports.schedules import Behind, ScheduleStore, StatePage, StoredSchedule
+from functions.ports.schedules import Behind, ScheduleAndState, ScheduleStore, ScheduleWrite, StatePage, StoredSchedule
 from testkit.world.schedules import SchedulePromises
 
 
@@ -28,6 +28,9 @@ class WatchedSchedules:
 
     def get(self, key: str) -> tuple[StoredSchedule | None, ScheduleState | None]:
         return self._kept.get(key)
+
+    def get_many(self, keys: Sequence[str]) -> Mapping[str, ScheduleAndState]:
+        return self._kept.get_many(keys)
 
     def definitions(self, keys: Sequence[str], *, consistent: bool = False) -> dict[str, StoredSchedule]:
         now = self._kept.definitions(keys, consistent=consistent)
@@ -62,6 +65,18 @@ class WatchedSchedules:
             after = self.state(new.key)
             assert after is not None
             self._promises.changed(new, after, met=met)
+        return is_written
+
+    def change_together(self, writes: Sequence[ScheduleWrite]) -> bool:
+        mets = {each.new.key: self.state(each.new.key) for each in writes}
+        were = self.definitions(list(mets), consistent=True)
+        is_written = self._kept.change_together(writes)
+        for each in writes if is_written else ():
+            key = each.new.key
+            self._were[key], self._stood[key] = were.get(key), mets[key]
+            after = self.state(key)
+            assert after is not None
+            self._promises.changed(each.new, after, met=mets[key])
         return is_written
 
     def load(self, tenant: str) -> Load:

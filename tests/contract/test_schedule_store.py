@@ -18,7 +18,7 @@ from functions.domain.schedules.kept_runs import KeptRun
 from functions.domain.schedules.load import Load, LoadLimits, Share
 from functions.domain.schedules.state import ASIDES_COUNT_FOR, Cut, Link, ScheduleState, SkipReason, Status
 from functions.ports.ledger import Applied
-from functions.ports.schedules import Behind, ScheduleStore, StoredSchedule
+from functions.ports.schedules import MOST_TOGETHER, Behind, ScheduleStore, ScheduleWrite, StoredSchedule
 from testkit.builders import NOON, a_link, a_state, a_stored_schedule, a_template, an_occurrence_timer, every
 from tests.contract.conftest import ON_DYNAMODB, ScheduleSubject
 
@@ -32,6 +32,70 @@ BACKFILLED = AskedRun(due_at=NOON + SECOND, token="6a1be27d3586f00d", fire_at=NO
 def a_kept_run(at: datetime) -> KeptRun:
     job_id = job_id_of(an_occurrence_timer(fire_at=at).job)
     return KeptRun(job_id=job_id, has_succeeded=True, attempt=1, ended_at=at)
+
+
+def a_write(schedule_id: str, *, fires: int = 1, limits: LoadLimits | None = None, **stored: Any) -> ScheduleWrite:
+    return ScheduleWrite(
+        new=a_stored_schedule(schedule_id=schedule_id, **stored),
+        state=a_state(share=Share(1, fires)),
+        seen=None,
+        limits=limits or LoadLimits(),
+    )
+
+
+class TestTogether:
+    """Several schedules of one tenant, in one write."""
+
+    def test_each_is_written_as_it_would_be_by_itself(self, schedules: ScheduleStore):
+        assert schedules.change_together([a_write(str(number), fires=number) for number in range(1, MOST_TOGETHER + 1)])
+
+        keys = [f"acme#{number}" for number in range(1, MOST_TOGETHER + 1)]
+        found = schedules.get_many(keys)
+        assert found == {key: schedules.get(key) for key in keys}
+        assert all(stored is not None and state is not None for stored, state in found.values())
+        assert schedules.load("acme") == Load(MOST_TOGETHER, sum(range(1, MOST_TOGETHER + 1)))
+
+    def test_what_is_not_there_has_an_answer_too(self, schedules: ScheduleStore):
+        assert schedules.change_together([a_write("a")])
+
+        found = schedules.get_many(["acme#b", "acme#a"])
+
+        assert found["acme#b"] == (None, None)
+        assert found["acme#a"] == schedules.get("acme#a")
+
+    def test_where_one_is_refused_none_is_written(self, schedules: ScheduleStore):
+        assert schedules.change_together([a_write("b")])
+        before = schedules.get("acme#b")
+
+        assert not schedules.change_together([a_write("a"), a_write("b", fires=7), a_write("c")])
+
+        found = schedules.get_many(["acme#a", "acme#b", "acme#c"])
+        assert found == {"acme#a": (None, None), "acme#b": before, "acme#c": (None, None)}
+        assert schedules.load("acme") == Load(1, 1)
+
+    def test_together_they_may_not_come_to_more_than_is_allowed(self, schedules: ScheduleStore):
+        limits = LoadLimits(schedules=2, fires_per_minute=100)
+
+        assert not schedules.change_together([a_write(name, limits=limits) for name in "abc"])
+        assert schedules.load("acme") == Load()
+        assert schedules.change_together([a_write(name, limits=limits) for name in "ab"])
+        assert not schedules.change_together([a_write("c", limits=limits)])
+        assert schedules.load("acme") == Load(2, 2)
+
+    def test_of_some_that_are_there_only_what_their_shares_change_by_is_added(self, schedules: ScheduleStore):
+        assert schedules.change_together([a_write("a", fires=5), a_write("b", fires=7)])
+        seen = {name: schedules.state(f"acme#{name}") for name in "ab"}
+
+        writes: list[ScheduleWrite] = []
+        for name, fires in (("a", 6), ("b", 7)):
+            state = seen[name]
+            assert state is not None
+            after = replace(state, version=2, share=Share(2, fires))
+            writes.append(ScheduleWrite(new=a_stored_schedule(schedule_id=name, version=2), state=after, seen=state))
+        assert schedules.change_together(writes)
+
+        assert schedules.load("acme") == Load(2, 13)
+        assert not schedules.change_together(writes), "what was seen is no more"
 
 
 class TestSums:

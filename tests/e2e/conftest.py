@@ -8,6 +8,7 @@ last. `LAST` sees to that, whatever order the tests were shuffled into.
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import shutil
 import signal
@@ -78,6 +79,21 @@ from functions.worker.handlers.registry import handler
 def new(payload, invocation):
     return {"said by": "the updated code", "payload": payload}
 '''
+
+
+USERS_HANDLERS = """
+from pydantic import BaseModel
+from tickwheel.handlers import Invocation, handler
+
+
+class Greeting(BaseModel):
+    name: str
+
+
+@handler("greet")
+async def greet(greeting: Greeting, invocation: Invocation) -> dict[str, str]:
+    return {"said": f"hello {greeting.name}", "to": invocation.tenant}
+"""
 
 
 @pytest.hookimpl(trylast=True)
@@ -187,6 +203,7 @@ def update(deployment: Deployment, client: Client, sink: Sink, releases: Release
     began_at = datetime.now(UTC)
     before = deployment.identity
     (releases.this.root / "functions" / "worker" / "handlers" / "new.py").write_text(NEW_HANDLER)
+    _add_handlers(releases.this)
     deployment.deploy(releases.this)
     return Update(began_at, datetime.now(UTC), near, before=before, after=deployment.identity)
 
@@ -265,6 +282,16 @@ def cancelled_far(deployment: Deployment, client: Client, far_jobs: FarJobs, upd
     had_row = deployment.timer_row(job_id) is not None
     state = client.cancel(job_id).state
     return CancelledFar(state, had_row=had_row, has_row=deployment.timer_row(job_id) is not None)
+
+
+def _add_handlers(checkout: Checkout) -> None:
+    """A user's folder, beside the application that deploys."""
+    folder, application = checkout.root / "users_jobs", checkout.root / "cdk.json"
+    folder.mkdir()
+    (folder / "greetings.py").write_text(USERS_HANDLERS)
+    described = json.loads(application.read_text())
+    described["context"]["handlers"] = f"./{folder.name}"
+    application.write_text(json.dumps(described))
 
 
 def _processes_of(checkout: Checkout) -> list[tuple[int, str]]:

@@ -100,7 +100,7 @@ def test_nothing_was_lost_on_its_way(deployment: Deployment) -> None:
 
 def test_athena_finds_dead_letters_in_the_bucket_by_their_error(deployment: Deployment, client: Client) -> None:
     once = RetryPolicy(attempts=1)
-    job = NewJob("handler:none-of-this-name", tenant="a-failing", retry=once)
+    job = NewJob("handler:trial", tenant="a-failing", payload={"refuses": True}, retry=once)
     accepted = [each for each in client.submit_many([job] * 3) if isinstance(each, Submitted)]
     eventually(
         lambda: [client.get(each.id).state for each in accepted], lambda seen: set(seen) == {"failed"}, what="they fail"
@@ -109,7 +109,7 @@ def test_athena_finds_dead_letters_in_the_bucket_by_their_error(deployment: Depl
     header, *rows = asked(deployment, QUERIES["LettersByError"])
 
     assert header == ["tenant", "target", "error", "jobs", "first_at", "last_at"]
-    assert [(row[1], row[3]) for row in rows if row[0] == "a-failing"] == [("handler:none-of-this-name", "3")]
+    assert [(row[1], row[3]) for row in rows if row[0] == "a-failing"] == [("handler:trial", "3")]
 
 
 def asked(deployment: Deployment, query: SavedQuery) -> list[list[str]]:

@@ -12,6 +12,7 @@ from tests.e2e.sink import ALWAYS, Sink
 from tests.e2e.waiting import reaches, send
 from tickwheel.client import Client
 from tickwheel.client.jobs import RetryPolicy
+from tickwheel.errors import ApiProblem
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e")]
 
@@ -51,14 +52,21 @@ def test_a_target_that_always_fails_leaves_a_dead_letter_with_its_last_error(
     assert (letter["a"]["N"], letter["i"]["S"]) == ("3", sent.job.id)
 
 
-def test_a_handler_that_does_not_exist_is_a_dead_letter_at_once(deployment: Deployment, client: Client) -> None:
-    job_id = client.submit("handler:nobody", tenant="nobody").id
+def test_a_handler_that_fails_for_good_is_a_dead_letter_at_once(deployment: Deployment, client: Client) -> None:
+    job_id = client.submit("handler:trial", tenant="nobody", payload={"refuses": True}).id
 
     job = reaches(client, job_id, "failed")
 
     assert job.attempt == 1
-    assert "there is no handler 'nobody'" in str(job.error)
+    assert "fails for good" in str(job.error)
     assert len(deployment.dead_letters("nobody")) == 1
+
+
+def test_a_handler_that_does_not_exist_is_refused_with_the_one_that_was_meant(client: Client) -> None:
+    with pytest.raises(ApiProblem, match=r"did you mean handler:echo\?") as refused:
+        client.submit("handler:ech", tenant="nobody")
+
+    assert refused.value.code == "unknown_handler"
 
 
 def test_a_foreign_message_of_a_dead_letter_queue_is_kept_for_nobodys_tenant(deployment: Deployment) -> None:

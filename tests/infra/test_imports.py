@@ -31,6 +31,7 @@ IMPORTED: Mapping[str, str] = {
     "functions.domain.jobs.submission_queues": "the names of submission queues, and how long their messages live",
     "functions.domain.metrics": "the names of what functions emit",
     "functions.domain.targets.addresses": "what an allowed network is",
+    "functions.domain.targets.handler_names": "the handlers of every stage, and where a function finds the names of others",
     "functions.domain.targets.kinds": "the services that are called, with the ARNs that a worker is granted",
     "functions.domain.targets.targets": "what a pattern of targets is",
     "functions.domain.tenants.attempts": "the usual objective",

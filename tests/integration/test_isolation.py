@@ -84,6 +84,10 @@ CALLS: dict[tuple[str, str], list[Call]] = {
         Call("/v1/schedules:fires", {"schedules": [{**DAILY, "tenant": OURS, "id": "x"}]}),
         Call("/v1/schedules:fires", {"schedules": [{**DAILY, "tenant": t, "id": "x"} for t in (THEIRS, OURS)]}),
     ],
+    ("POST", "/v1/schedules:batch"): [
+        Call("/v1/schedules:batch", {"schedules": [{**DAILY, "tenant": OURS, "id": "weekly"}]}),
+        Call("/v1/schedules:batch", {"schedules": [{**DAILY, "tenant": t, "id": "weekly"} for t in (THEIRS, OURS)]}),
+    ],
     ("PUT", "/v1/schedules/{}"): [
         Call("/v1/schedules/nightly", DAILY, _MINE | {"dry_run": "true"}),
         Call("/v1/schedules/weekly", DAILY, _MINE),

@@ -31,6 +31,31 @@ def test_putting_the_same_definition_again_changes_nothing(stage: Stage):
     assert again == (200, created)
 
 
+def test_a_batch_is_put_schedule_by_schedule(stage: Stage):
+    definition = hourly(stage)
+    _, created = put(stage, **definition)
+    schedules = [{"tenant": "acme", "id": f"s{number}", **definition} for number in range(23)]
+    wrong = {"tenant": "acme", "id": "wrong", "cron": "no", "job": JOB}
+    nightly = {"tenant": "acme", "id": "nightly", **definition}
+
+    status, answer = stage.call("POST", "/v1/schedules:batch", {"schedules": [nightly, wrong, *schedules]})
+
+    assert status == 200
+    same, refused, *others = answer["results"]
+    assert (same["status"], same["change"]) == (200, "unchanged")
+    assert same["schedule"] == {name: created[name] for name in same["schedule"]}
+    assert (refused["status"], refused["problem"]["code"]) == (422, "invalid_schedule")
+    assert [(each["status"], each["change"], each["schedule"]["id"]) for each in others] == [
+        (201, "created", f"s{number}") for number in range(23)
+    ]
+    assert call(stage, "GET", "/s7")[1]["next_fire"] == others[7]["schedule"]["next_fire"]
+    # An alarm each.
+    assert len(stage.rows("timers")) == 24
+    again = stage.call("POST", "/v1/schedules:batch", {"schedules": schedules})[1]["results"]
+    assert {each["change"] for each in again} == {"unchanged"}
+    assert [each["schedule"] for each in again] == [each["schedule"] for each in others]
+
+
 def test_its_next_fire_is_placed(stage: Stage):
     put(stage, **hourly(stage))
 

@@ -1,6 +1,7 @@
 """How the tests of targets call them."""
 
 import threading
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -29,7 +30,7 @@ TOLD = {
 """What targets are given of it."""
 
 
-def a_caller(handlers: dict[str, Handler] | None = None, **parts: Any) -> TargetCaller:
+def a_caller(handlers: Mapping[str, Handler] | None = None, **parts: Any) -> TargetCaller:
     """A caller that may call this machine."""
     return TargetCaller(
         handlers or {},

@@ -8,7 +8,7 @@ import pytest
 
 from tests.api_server import Answer, ApiServer, Request
 from tests.command_line import assert_wrong_usage, run
-from tests.unit.test_client_schedules import schedule_json
+from tests.unit.test_client_schedules import refused, schedule_json
 from tickwheel.client.schedules import NewSchedule
 
 CRONTAB = """\
@@ -43,12 +43,16 @@ class Stored:
         if request.method == "GET":
             listed = sorted(self.schedules.values(), key=lambda each: each["id"])
             return Answer(200, self.schedules[schedule_id] if schedule_id else {"schedules": listed, "next": None})
-        self.puts.append(schedule_id)
-        before = self.schedules.get(schedule_id)
+        return Answer(200, {"results": [self.put(each) for each in request.json["schedules"]]})
+
+    def put(self, asked: dict[str, Any]) -> dict[str, Any]:
+        self.puts.append(asked["id"])
+        before = self.schedules.get(asked["id"])
         base = {name: value for name, value in schedule_json().items() if name not in {"cron", "job"}}
-        body = {**base, "id": schedule_id, **request.json, "version": before["version"] + 1 if before else 1}
-        self.schedules[schedule_id] = body
-        return Answer(200 if before else 201, body)
+        body = {**base, **asked, "version": before["version"] + 1 if before else 1}
+        self.schedules[asked["id"]] = body
+        standing = {name: value for name, value in body.items() if name in base}
+        return {"status": 200 if before else 201, "change": "updated" if before else "created", "schedule": standing}
 
 
 def lines_of(file: Path) -> list[dict[str, Any]]:
@@ -107,7 +111,7 @@ def test_what_the_scheduler_refuses_is_named(crontab: Path) -> None:
     def refuse(request: Request) -> Answer:
         if request.method == "GET":
             return Answer(200, {"schedules": [], "next": None})
-        return Answer(422, {"status": 422, "code": "invalid_schedule", "title": "The schedule is refused"})
+        return Answer(200, {"results": [refused(422, "invalid_schedule") for _ in request.json["schedules"]]})
 
     with ApiServer(otherwise=refuse) as server:
         result = run("import", str(crontab), "--from", "crontab", *WANTED, "--apply", server=server)
@@ -180,7 +184,7 @@ def test_wrong_usage_is_told(crontab: Path) -> None:
     assert_wrong_usage("import", file, "--from", "cron", *WANTED, said="--from cron is not known: use one of crontab")
     assert_wrong_usage("import", file, "--from", "crontab", said="--tenant is required")
     assert_wrong_usage("import", file, "--apply", said="--apply needs --from")
-    assert_wrong_usage("import", file, file, said="one JSON Lines file")
+    assert_wrong_usage("import", file, file, said="one file of schedules")
     wrong = ("--timezone", "Berlin")
     assert_wrong_usage("import", file, "--from", "crontab", *WANTED, *wrong, said="'Berlin' is no time zone")
 

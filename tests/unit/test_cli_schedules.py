@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.api_server import Answer, ApiServer, Request
+from tests.api_server import LOST, Answer, ApiServer, Request
 from tests.command_line import JOB_OF_OPTIONS, JOB_OPTIONS, assert_wrong_usage, run
-from tests.unit.test_client_schedules import FIRE, RAN, schedule_json, take
+from tests.unit.test_client_schedules import FIRE, RAN, put_result, refused, schedule_json, take_batch
 
 ACME = ["--tenant", "acme"]
 NIGHTLY = {"tenant": "acme", "id": "nightly", "cron": "0 3 * * *", "job": {"target": "handler:echo"}}
@@ -482,22 +482,22 @@ def test_a_refusal_names_its_fields_and_exits_with_1() -> None:
 class TestImport:
     def test_every_line_is_put(self, tmp_path: Path) -> None:
         file = a_file(tmp_path, {**NIGHTLY, "id": "a"}, {**NIGHTLY, "id": "b", "tenant": "globex"})
-        with ApiServer(otherwise=take) as server:
+        with ApiServer(otherwise=take_batch) as server:
             result = run("import", str(file), server=server)
 
         assert result.exit_code == 0, result.output
-        assert "stored 2, refused 0" in result.stdout
-        assert sorted(request.path for request in server.requests) == [
-            "/v1/schedules/a?tenant=acme",
-            "/v1/schedules/b?tenant=globex",
-        ]
+        assert "stored 2, refused 0 (created 2, changed 0, unchanged 0)" in result.stdout
+        (request,) = server.requests
+        assert [(each["tenant"], each["id"]) for each in request.json["schedules"]] == [("acme", "a"), ("globex", "b")]
         assert list(tmp_path.iterdir()) == [file]
 
     def test_lines_that_are_refused_are_named_and_kept_and_the_others_put(self, tmp_path: Path) -> None:
         def refuse_d(request: Request) -> Answer:
-            if "/d?" in request.path:
-                return Answer(422, {"status": 422, "code": "invalid_schedule", "title": "The schedule is refused"})
-            return take(request)
+            answers = [
+                refused(422, "invalid_schedule") if each["id"] == "d" else put_result(each["id"])
+                for each in request.json["schedules"]
+            ]
+            return Answer(200, {"results": answers})
 
         lines: list[Any] = [
             {**NIGHTLY, "id": "a"},
@@ -517,14 +517,15 @@ class TestImport:
         assert "line 4: The schedule is refused" in result.stderr
         assert "line 5: id: is also that of line 1 (got 'a')" in result.stderr
         assert (tmp_path / "schedules.refused.jsonl").read_text().splitlines() == file.read_text().splitlines()[1:]
+        assert not (tmp_path / "schedules.jsonl.journal").exists()
 
     def test_a_line_with_another_programs_rule_learns_what_to_write(self, tmp_path: Path) -> None:
         message = 'is a line of a crontab, with its command; write {"cron": "0 5 * * *"}'
         errors = [{"field": "cron", "message": message, "instead": [{"cron": "0 5 * * *"}]}]
-        problem = {"status": 422, "code": "invalid_schedule", "title": "The schedule is refused", "errors": errors}
+        results = {"results": [refused(422, "invalid_schedule", errors=errors)]}
         file = tmp_path / "schedules.jsonl"
         file.write_text(json.dumps(NIGHTLY) + "\n")
-        with ApiServer(Answer(422, problem), Answer(422, problem)) as server:
+        with ApiServer(Answer(200, results), Answer(200, results)) as server:
             result = run("import", str(file), server=server)
             as_json = run("import", str(file), "--json", server=server)
 
@@ -534,43 +535,47 @@ class TestImport:
 
     def test_an_import_is_one_json_object_for_scripts(self, tmp_path: Path) -> None:
         file = a_file(tmp_path, {**NIGHTLY, "id": "a"}, {**NIGHTLY, "cron": None})
-        with ApiServer(otherwise=take) as server:
+        with ApiServer(otherwise=take_batch) as server:
             result = run("import", str(file), "--json", server=server)
 
         answer = json.loads(result.stdout)
-        assert (answer["stored"], answer["refused"]) == (1, 1)
-        assert answer["schedules"] == [{"line": 1, "tenant": "acme", "id": "a", "version": 1}]
+        assert (answer["stored"], answer["created"], answer["refused"], answer["never_sent"]) == (1, 1, 1, 0)
+        assert answer["schedules"] == [{"line": 1, "tenant": "acme", "id": "a", "version": 1, "change": "created"}]
         assert answer["problems"][0]["line"] == 2
         assert Path(answer["files"]["refused"]).exists()
 
     def test_standard_input_is_a_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(tmp_path)
-        with ApiServer(Answer(200, schedule_json())) as server:
+        with ApiServer(otherwise=take_batch) as server:
             result = run("import", "-", server=server, typed=f"{json.dumps(NIGHTLY)}\n{{oops\n")
 
         assert "stored 1, refused 1" in result.stdout
         assert [path.name for path in tmp_path.iterdir()] == ["stdin.refused.jsonl"]
 
-    def test_an_interrupted_import_accounts_for_every_line(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        def interrupted(*_arguments: object, **_options: object) -> None:
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr("tickwheel.client.calls.schedules.Schedules.put_many", interrupted)
-        file = a_file(tmp_path, {**NIGHTLY, "id": "a"}, "{oops", {**NIGHTLY, "id": "b"})
-        with ApiServer() as server:
-            result = run("import", str(file), server=server)
-
-        assert result.exit_code == 130
-        assert "stored 0, refused 3" in result.stdout
-        assert "interrupted" in result.stderr
-
-    def test_a_file_that_cannot_be_read_is_wrong_usage(self) -> None:
+    def test_a_file_that_cannot_be_read_or_is_empty_is_wrong_usage(self, tmp_path: Path) -> None:
         result = run("import", "/no/such/file")
 
         assert result.exit_code == 2
         assert "/no/such/file" in result.stderr
+        assert_wrong_usage("import", str(a_file(tmp_path)), said="has no lines")
+
+    def test_lines_without_an_answer_are_kept_apart(self, tmp_path: Path) -> None:
+        file = a_file(tmp_path, {**NIGHTLY, "id": "a"})
+        with ApiServer(otherwise=lambda _: LOST) as server:
+            result = run("import", str(file), server=server)
+
+        assert result.exit_code == 1
+        assert "stored 0, refused 0, unanswered 1" in result.stdout
+        assert (tmp_path / "schedules.unanswered.jsonl").read_text() == file.read_text()
+
+    def test_a_line_without_a_tenant_has_that_of_the_command(self, tmp_path: Path) -> None:
+        line = {name: value for name, value in NIGHTLY.items() if name != "tenant"}
+        file = a_file(tmp_path, line, {**NIGHTLY, "id": "b"})
+        with ApiServer(otherwise=take_batch) as server:
+            result = run("import", str(file), "--tenant", "globex", server=server)
+
+        assert result.exit_code == 0, result.output
+        assert [each["tenant"] for each in server.requests[0].json["schedules"]] == ["globex", "acme"]
 
 
 def a_file(folder: Path, *lines: Any) -> Path:

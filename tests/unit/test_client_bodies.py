@@ -48,6 +48,7 @@ CALLS: Mapping[str, tuple[Callable[[Client], Any], ...]] = {
     "POST /v1/jobs/{id}/fail": (
         lambda client: client.fail("j1", fence=1, error="no paper", permanent=True, retry_after=HOUR),
     ),
+    "POST /v1/schedules:batch": (lambda client: client.schedules.put_many([HOURLY]),),
     "POST /v1/schedules:fires": (
         lambda client: client.schedules.count_fires([HOURLY], start=NOON, hours=2, spread=HOUR),
         lambda client: client.schedules.count_fires_of("acme", start=NOON, hours=2, spread=HOUR),

@@ -23,6 +23,7 @@ CALLS = {
     "Purge",
     "Reset",
     "Results",
+    "ScheduleResults",
     "Triggered",
     "WebhookKeys",
 }

@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -322,65 +322,134 @@ def test_an_answer_that_makes_no_sense_is_not_believed() -> None:
         client.schedules.get("nightly", tenant="acme")
 
 
+def take_batch(request: Request) -> Answer:
+    """Puts whatever is asked for, one or many."""
+    if request.path != "/v1/schedules:batch":
+        return take(request)
+    return Answer(200, {"results": [put_result(each["id"]) for each in request.json["schedules"]]})
+
+
+def put_result(schedule_id: str) -> dict[str, Any]:
+    standing = {name: value for name, value in schedule_json(id=schedule_id).items() if name not in ("cron", "job")}
+    return {"status": 201, "change": "created", "schedule": standing}
+
+
+def refused(status: int, code: str, **members: Any) -> dict[str, Any]:
+    problem = {"status": status, "code": code, "title": "The schedule is refused", **members}
+    return {"status": status, "problem": problem}
+
+
+def ids_of(request: Request) -> list[str]:
+    return [each["id"] for each in request.json["schedules"]]
+
+
 class TestManySchedules:
     def test_they_come_back_in_order_and_are_reported_as_they_are_stored(self) -> None:
         puts: list[Put] = []
-        asked = [a_schedule(f"s{number}") for number in range(40)]
-        with ApiServer(otherwise=take) as server, a_client(server) as client:
+        asked = [a_schedule(f"s{number}") for number in range(60)]
+        with ApiServer(otherwise=take_batch) as server, a_client(server) as client:
             results = client.schedules.put_many(asked, on_progress=puts.append)
 
         assert [result.schedule.id for result in results if isinstance(result, Stored)] == [s.id for s in asked]
-        assert sorted(result.asked.id for result in puts) == sorted(s.id for s in asked)
+        assert puts == results
+        assert sorted(len(ids_of(request)) for request in server.requests) == [10, 25, 25]
+        first = server.requests[0].json["schedules"][0]
+        assert NewSchedule.from_json(first) in asked
+
+    def test_what_is_stored_is_what_was_asked_for(self) -> None:
+        asked = a_schedule("a", payload={"a": 1})
+        with ApiServer(otherwise=take_batch) as server, a_client(server) as client:
+            (result,) = client.schedules.put_many([asked])
+
+        assert isinstance(result, Stored)
+        assert (result.change, result.schedule.version) == ("created", schedule_json()["version"])
+        assert NewSchedule.from_json({**result.schedule.definition, "id": "a", "tenant": "acme"}) == asked
+
+    def test_they_are_read_as_they_are_sent(self) -> None:
+        settled: list[Put] = []
+
+        def endless() -> Iterator[NewSchedule]:
+            for number in range(10_000):
+                assert number - len(settled) <= 4 * 5, "read far ahead of what is sent"
+                yield a_schedule(f"s{number}")
+                if number == 200:
+                    return
+
+        with ApiServer(otherwise=take_batch) as server, a_client(server) as client:
+            client.schedules.put_many(endless(), threads=3, batch_size=4, on_progress=settled.append)
+
+        assert len(settled) == 201
 
     def test_some_are_put_at_the_same_time(self) -> None:
         both_are_here = threading.Barrier(2, timeout=10)
 
         def meet(request: Request) -> Answer:
             both_are_here.wait()
-            return take(request)
+            return take_batch(request)
 
         with ApiServer(otherwise=meet) as server, a_client(server) as client:
-            results = client.schedules.put_many([a_schedule("a"), a_schedule("b")], threads=2)
+            results = client.schedules.put_many([a_schedule("a"), a_schedule("b")], threads=2, batch_size=1)
 
         assert all(isinstance(result, Stored) for result in results)
 
     def test_one_that_is_refused_does_not_hold_up_the_others(self) -> None:
-        def refuse_b(request: Request) -> Answer:
-            if "/b?" in request.path:
-                return Answer(422, {"status": 422, "code": "invalid_schedule", "title": "The schedule is refused"})
-            return take(request)
-
-        with ApiServer(otherwise=refuse_b) as server, a_client(server) as client:
+        answers = [put_result("a"), refused(422, "invalid_schedule"), put_result("c")]
+        with ApiServer(Answer(200, {"results": answers})) as server, a_client(server) as client:
             first, second, third = client.schedules.put_many([a_schedule("a"), a_schedule("b"), a_schedule("c")])
 
         assert isinstance(first, Stored)
         assert isinstance(third, Stored)
         assert isinstance(second, NotStored)
         assert isinstance(second.error, ApiProblem)
+        assert second.error.code == "invalid_schedule"
 
-    def test_one_that_meets_too_many_others_of_its_tenant_is_put_again(self) -> None:
-        busy = Answer(
-            409,
-            {"status": 409, "code": "schedule_busy", "title": "Busy", "retry_after": 1},
-            headers=(("Retry-After", "1"),),
-        )
-        waited: list[float] = []
-        with ApiServer(busy, busy, otherwise=take) as server, a_client(server, sleep=waited.append) as client:
-            (result,) = client.schedules.put_many([a_schedule("a")])
+    @pytest.mark.parametrize(("status", "code"), [(409, "schedule_busy"), (429, "rate_exceeded"), (503, "not_placed")])
+    def test_those_that_come_too_soon_are_put_again_behind_the_first_of_them(self, status: int, code: str) -> None:
+        early = refused(status, code, retry_after=1)
+        with (
+            ApiServer(Answer(200, {"results": [put_result("a"), early, early, early]}), otherwise=take_batch) as server,
+            a_client(server) as client,
+        ):
+            results = client.schedules.put_many([a_schedule(name) for name in "abcd"])
 
-        assert isinstance(result, Stored)
-        assert (len(server.requests), len(waited)) == (3, 2)
-        assert min(waited) >= 1
+        assert all(isinstance(result, Stored) for result in results)
+        first, alone, rest = server.requests
+        assert (ids_of(first), alone.path, ids_of(rest)) == (list("abcd"), "/v1/schedules/b?tenant=acme", ["c", "d"])
+
+    def test_one_that_stays_too_early_ends_the_attempts_of_those_behind_it(self) -> None:
+        early = refused(429, "rate_exceeded", retry_after=90)
+        busy = Answer(429, early["problem"], headers=(("Retry-After", "90"),))
+        with (
+            ApiServer(Answer(200, {"results": [early, early]}), otherwise=lambda _: busy) as server,
+            a_client(server) as client,
+        ):
+            results = client.schedules.put_many([a_schedule("a"), a_schedule("b")])
+
+        assert all(isinstance(result, NotStored) for result in results)
+        assert len(server.requests) == 2
+
+    @pytest.mark.parametrize(("status", "code"), [(403, "forbidden"), (404, "no_such_route")])
+    def test_where_a_request_is_refused_as_a_whole_each_is_put_alone(self, status: int, code: str) -> None:
+        def refuse_b(request: Request) -> Answer:
+            if request.path == "/v1/schedules:batch" or "/b?" in request.path:
+                return Answer(status, {"status": status, "code": code, "title": "No"})
+            return take(request)
+
+        with ApiServer(otherwise=refuse_b) as server, a_client(server) as client:
+            first, second, third = client.schedules.put_many([a_schedule("a"), a_schedule("b"), a_schedule("c")])
+
+        assert (isinstance(first, Stored), isinstance(second, NotStored), isinstance(third, Stored)) == (True,) * 3
+        assert len(server.requests) == 4
 
     def test_what_has_not_been_sent_when_it_is_interrupted_is_not_sent(self) -> None:
         def interrupt(_: Put) -> None:
             raise Interrupted
 
         asked = [a_schedule(f"s{number}") for number in range(200)]
-        with ApiServer(otherwise=take) as server, a_client(server) as client, pytest.raises(Interrupted):
-            client.schedules.put_many(asked, threads=2, on_progress=interrupt)
+        with ApiServer(otherwise=take_batch) as server, a_client(server) as client, pytest.raises(Interrupted):
+            client.schedules.put_many(asked, threads=2, batch_size=4, on_progress=interrupt)
 
-        assert len(server.requests) < len(asked)
+        assert len(server.requests) < len(asked) / 4
 
 
 class TestFireCounts:

@@ -19,7 +19,8 @@ SIMULATE = ["simulate", "steady"]
 COST = ["cost", "--jobs-per-day", "1"]
 DOCTOR = ["doctor"]
 SMOKE = ["smoke", "--list"]
-EACH = [(VERIFY, "local"), (SIMULATE, "local"), (COST, "cdk"), (DOCTOR, "cdk"), (SMOKE, "cdk")]
+DEV = ["dev", "--handlers", "jobs"]
+EACH = [(VERIFY, "local"), (SIMULATE, "local"), (COST, "cdk"), (DOCTOR, "cdk"), (SMOKE, "cdk"), (DEV, "local")]
 ALL = pytest.mark.parametrize(("arguments", "extra"), EACH, ids=[arguments[0] for arguments, _ in EACH])
 
 
@@ -88,3 +89,10 @@ def test_without_any_node_it_says_what_brings_one(installed: Installation, monke
 
     with pytest.raises(MissingTool, match=r"no Node on PATH.*tickwheel\[local\]"):
         Engine(extra="cdk", needs_node=True)
+
+
+def test_a_folder_of_handlers_that_cannot_be_deployed_starts_nothing(tmp_path: Path) -> None:
+    result = run("dev", "--handlers", str(tmp_path / "jobs"))
+
+    assert result.exit_code == 2
+    assert "is no folder: use that of a Python package" in result.stderr

@@ -9,9 +9,10 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
 from functions.api.admission.quota import KNOWN_FOR
 from functions.api.http.answers import problem_answer
-from functions.api.http.problems import Misshapen, problem_of
+from functions.api.http.problems import Misshapen, Refusals, problem_of
 from functions.api.http.requests import Rules
 from functions.api.http.router import serve
+from functions.api.schedules.batch import ScheduleBatch
 from functions.api.schedules.extra_runs import ExtraRuns
 from functions.api.schedules.manager import ScheduleManager
 from functions.api.schedules.routes import ScheduleServices, routes
@@ -68,8 +69,14 @@ class Api(World):
         **options: Any,
     ) -> dict[str, Any]:
         asked = {**({"tenant": tenant} if tenant is not None else {}), **(query or {})}
+        manager = self.manager
         services = self.build(
-            ScheduleServices, manager=self.manager, extra_runs=self.build(ExtraRuns, gate=self.gate), rules=self.rules
+            ScheduleServices,
+            manager=manager,
+            puts=self.build(ScheduleBatch, manager=manager),
+            extra_runs=self.build(ExtraRuns, gate=self.gate),
+            refusals=Refusals(journal=self.journal),
+            rules=self.rules,
         )
         app = APIGatewayHttpResolver()
         serve(app, routes, services, checks=())

@@ -260,10 +260,11 @@ class Schedule(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """A schedule of many that was stored as requested."""
+    """A schedule of many that is stored as requested. change: what that has done; None where the scheduler was asked again."""
 
     asked: NewSchedule
     schedule: Schedule
+    change: Literal["created", "updated", "unchanged"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ from tickwheel.commands.api import Api
 from tickwheel.commands.lines import read_lines
 from tickwheel.commands.options import instant
 from tickwheel.commands.registry import commands
-from tickwheel.commands.schedules_file import parse_lines
+from tickwheel.commands.schedule_lines import parse_lines
 from tickwheel.commands.terminal import error_console, progress_bar, show_failed_lines, usage
 from tickwheel.errors import TickwheelError
 from tickwheel.screens.herd import USUAL_TARGET, Herd, Load, Suggestion, plot, suggest

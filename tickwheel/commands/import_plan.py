@@ -37,7 +37,10 @@ class SourceOptions(OptionSet):
         str | None,
         typer.Option("--from", help=f"Whose files these are: {', '.join(SOURCES)}.", show_default=False),
     ] = None
-    tenant: Annotated[str | None, typer.Option(help="Tenant of the schedules.", show_default=False)] = None
+    tenant: Annotated[
+        str | None,
+        typer.Option(help="Tenant of the schedules, of a file of them where a line names none.", show_default=False),
+    ] = None
     target: Annotated[
         str | None,
         typer.Option(help="Target of jobs that name none; {name} in it is the name there.", show_default=False),
@@ -56,7 +59,7 @@ class SourceOptions(OptionSet):
     @property
     def given(self) -> list[str]:
         """The names of options that only make sense with --from."""
-        values = {name: value for name, value in vars(self).items() if name != "source" and value}
+        values = {name: value for name, value in vars(self).items() if name not in ("source", "tenant") and value}
         return [f"--{name}" for name, value in values.items() if not (name == "timezone" and value == "UTC")]
 
 

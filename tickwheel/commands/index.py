@@ -27,6 +27,10 @@ INDEX: Mapping[str, Listed] = {
         "Deploy to a local cloud of its own, fire 1,335 jobs for 66 tenants, and judge each. Exit code 1: one was lost, early or repeated.",
         ("demo",),
     ),
+    "dev": Listed(
+        "Run your handlers on the local cloud, replace them when a file changes, and print their runs. Ctrl-C ends it.",
+        ("dev",),
+    ),
     "doctor": Listed(
         "Check the account and region that a stage would be deployed to. Exit code 1: the deployment would stop.",
         ("doctor",),
@@ -81,6 +85,7 @@ MODULES = frozenset(
         "dead_letters",
         "definition",
         "demo",
+        "dev",
         "discovery",
         "doctor",
         "engine_modules",
@@ -103,6 +108,9 @@ MODULES = frozenset(
         "page",
         "places",
         "registry",
+        "schedule_account",
+        "schedule_columns",
+        "schedule_lines",
         "schedules",
         "schedules_file",
         "simulate",

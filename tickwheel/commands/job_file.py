@@ -3,14 +3,13 @@
 import shlex
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 import typer
 from rich.markup import escape
-from rich.progress import TaskID
 
 from tickwheel.client.batches import MOST_JOBS_A_REQUEST, batches_of
 from tickwheel.client.fields import encode
@@ -21,7 +20,7 @@ from tickwheel.commands.journal import Journal, Position
 from tickwheel.commands.line_account import LineAccount
 from tickwheel.commands.line_keys import LineKeys
 from tickwheel.commands.lines import Line, parse_line
-from tickwheel.commands.terminal import INTERRUPTED, REFUSED, error_console, progress_bar, share_bar, usage
+from tickwheel.commands.terminal import INTERRUPTED, REFUSED, bar_of, error_console, usage
 from tickwheel.errors import FieldProblem, InvalidJob, TickwheelError
 
 
@@ -136,9 +135,9 @@ def submit_file(file: Path, api: Api, options: Options) -> None:
         keys = None if options.keys is None else stack.enter_context(closing(LineKeys(options.keys)))
         jobs = job_file.jobs(lines_of(source, options.form, job_file.reading), keys)
         client, is_interrupted = api.client, False
-        with _bar(file, api) as (progress, task):
+        with bar_of(file, "submitting", disable=api.as_json) as advance:
             try:
-                _send(job_file, jobs, client.submit_many, lambda: progress(task, job_file))
+                _send(job_file, jobs, client.submit_many, lambda: advance(job_file.seen, job_file.reading.byte_count))
             except KeyboardInterrupt:
                 is_interrupted = True
                 job_file.interrupt()
@@ -161,24 +160,6 @@ def _send(
         submit_many([each.job for each in batch], traceparent=job_file.options.traceparent, on_progress=settle)
         # The line that did not fit into the request was read already.
         job_file.note(job_file.reading.begun if job_file.waiting else job_file.reading.mark())
-
-
-@contextmanager
-def _bar(file: Path, api: Api) -> Iterator[tuple[Callable[[TaskID, JobFile], None], TaskID]]:
-    """A bar of the share that was read; of standard input, how many lines."""
-    if file == STANDARD_INPUT:
-        with progress_bar(disable=api.as_json) as progress:
-            yield (
-                (lambda task, sent: progress.update(task, completed=sent.seen)),
-                progress.add_task("submitting", total=None),
-            )
-    else:
-        with share_bar(disable=api.as_json) as progress:
-            total = max(1, file.stat().st_size)
-            yield (
-                lambda task, sent: progress.update(task, completed=sent.reading.byte_count),
-                progress.add_task("submitting", total=total),
-            )
 
 
 def _finish(job_file: JobFile, api: Api, *, is_interrupted: bool) -> None:

@@ -1,9 +1,9 @@
-"""Jobs one a line: JSON Lines and CSV, from a file or standard input, read as they are sent and never held as a whole."""
+"""Jobs or schedules one a line: JSON Lines and CSV, from a file or standard input, read as they are sent and never held as a whole."""
 
 import csv
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -89,16 +89,18 @@ def opened(file: Path) -> Iterator[BinaryIO]:
         yield source
 
 
-def lines_of(source: BinaryIO, form: Format, reading: Reading) -> Iterator[Line]:
+def lines_of(
+    source: BinaryIO, form: Format, reading: Reading, *, texts: Collection[str] | None = None
+) -> Iterator[Line]:
     """The lines that say something, with their numbers from 1; a row of a CSV file as the JSON that it means.
 
-    Bytes that are no UTF-8 are kept as surrogates, so that a refused line can be kept as it was.
+    texts: columns whose cells are texts, whatever they look like; those of jobs, unless it is said. Bytes that are no UTF-8 are kept as surrogates, so that a refused line can be kept as it was.
     """
-    texts = _texts_of(source, form, reading)
+    said = _texts_of(source, form, reading)
     if form == "csv":
-        yield from _rows(texts, reading)
+        yield from _rows(said, reading, _TEXTS if texts is None else texts)
         return
-    for text in texts:
+    for text in said:
         if text.strip():
             yield Line(reading.line_count, text.rstrip("\r\n"))
 
@@ -112,11 +114,11 @@ def _texts_of(source: BinaryIO, form: Format, reading: Reading) -> Iterator[str]
         yield said.decode("utf-8", errors="surrogateescape")
 
 
-def _rows(texts: Iterator[str], reading: Reading) -> Iterator[Line]:
+def _rows(said: Iterator[str], reading: Reading, texts: Collection[str]) -> Iterator[Line]:
     csv.field_size_limit(_LARGEST_CELL)
-    heading = next(texts, "")
+    heading = next(said, "")
     names = [name.strip() for name in next(csv.reader([heading]), [])]
-    rows = csv.reader(texts)
+    rows = csv.reader(said)
     while True:
         reading.begin()
         try:
@@ -127,11 +129,11 @@ def _rows(texts: Iterator[str], reading: Reading) -> Iterator[Line]:
             yield Line(reading.line_count, json.dumps({"line": str(error)}))
             continue
         if any(cell.strip() for cell in cells):
-            yield Line(reading.line_count, json.dumps(_body_of(names, cells), ensure_ascii=False))
+            yield Line(reading.line_count, json.dumps(_body_of(names, cells, texts), ensure_ascii=False))
 
 
-def _body_of(names: list[str], cells: list[str]) -> Mapping[str, Any]:
-    """A job's fields by their headings: `http.method` is a field inside another."""
+def _body_of(names: list[str], cells: list[str], texts: Collection[str]) -> Mapping[str, Any]:
+    """Fields by their headings: `http.method` is a field inside another."""
     body: dict[str, Any] = {}
     for number, cell in enumerate(cells):
         if not cell:
@@ -143,12 +145,12 @@ def _body_of(names: list[str], cells: list[str]) -> Mapping[str, Any]:
             part = part.setdefault(each, {})
             if not isinstance(part, dict):
                 return {name: "is inside a field that has a column of its own"}
-        part[last] = _value_of(name, cell)
+        part[last] = _value_of(name, cell, texts)
     return body
 
 
-def _value_of(name: str, cell: str) -> Any:
-    if name in _TEXTS:
+def _value_of(name: str, cell: str, texts: Collection[str]) -> Any:
+    if name in texts:
         return cell
     if name == "tags":
         return [tag.strip() for tag in cell.split(";") if tag.strip()]

@@ -1,4 +1,4 @@
-"""How far a file was submitted: kept beside it until all of its lines are settled, so that a submission can go on."""
+"""How far a file was submitted or imported: kept beside it until all of its lines are settled, so that this can go on."""
 
 import json
 import os
@@ -35,7 +35,9 @@ class Journal:
         except FileNotFoundError:
             usage(f"there is nothing to resume: {self.path} is not there")
         except (OSError, ValueError, TypeError) as error:
-            usage(f"{self.path} is not a journal ({error}): remove it, and submit {self.file} without --resume")
+            usage(
+                f"{self.path} is not a journal ({error}): remove it, and begin again with {self.file}, without --resume"
+            )
 
     def write(self, position: Position) -> None:
         """In one step: whoever dies meanwhile goes on from the position before."""

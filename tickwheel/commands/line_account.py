@@ -19,7 +19,7 @@ from tickwheel.errors import TickwheelError
 
 
 @dataclass
-class _Kept:
+class Kept:
     """Lines that failed, in a file that is made when there is one."""
 
     path: Path
@@ -29,6 +29,7 @@ class _Kept:
     _file: IO[str] | None = None
 
     def add(self, text: str) -> None:
+        """Another line."""
         if self._file is None:
             self._file = self.stack.enter_context(self.path.open(self.mode, encoding="utf-8", errors="surrogateescape"))
         self._file.write(f"{text}\n")
@@ -37,48 +38,54 @@ class _Kept:
 
 
 @dataclass
-class _Spool:
+class Spool:
     """Objects of a JSON list that is printed at the end; on disk until then."""
 
     file: IO[str] | None
 
     def add(self, item: dict[str, Any]) -> None:
+        """Another object."""
         if self.file is not None:
             self.file.write(json.dumps(item) + "\n")
 
     def items(self) -> Iterator[str]:
+        """All of them, as they are printed."""
         if self.file is not None:
             self.file.seek(0)
             yield from (line.rstrip("\n") for line in self.file)
+
+
+def beside(file: Path, word: str) -> Path:
+    """Where lines of a file are kept, as JSON Lines: `jobs.refused.jsonl` for `jobs.csv`."""
+    whole = Path("stdin.jsonl") if file == STANDARD_INPUT else file
+    suffix = ".jsonl" if whole.suffix == ".csv" else whole.suffix
+    return whole.with_name(f"{whole.stem}.{word}{suffix}")
 
 
 @dataclass
 class LineAccount:
     """Accepted, refused, and without an answer: those may have been accepted. replayed: accepted ones that were so before."""
 
-    refused: _Kept
-    unanswered: _Kept
+    refused: Kept
+    unanswered: Kept
     doubtful: int = 0
     accepted: int = 0
     replayed: int = 0
     complaints: Complaints = field(default_factory=Complaints)
-    _jobs: _Spool = field(default_factory=lambda: _Spool(None))
-    _problems: _Spool = field(default_factory=lambda: _Spool(None))
-    _unknown: _Spool = field(default_factory=lambda: _Spool(None))
+    _jobs: Spool = field(default_factory=lambda: Spool(None))
+    _problems: Spool = field(default_factory=lambda: Spool(None))
+    _unknown: Spool = field(default_factory=lambda: Spool(None))
 
     @classmethod
     @contextmanager
     def of(cls, file: Path, *, is_spooled: bool, goes_on: bool) -> Iterator["LineAccount"]:
         """The account of a file. is_spooled: it is printed as JSON; goes_on: an earlier submission has files of its own."""
-        beside = Path("stdin.jsonl") if file == STANDARD_INPUT else file
-        suffix = ".jsonl" if beside.suffix == ".csv" else beside.suffix
         with ExitStack() as stack:
             refused, unanswered = (
-                _Kept(beside.with_name(f"{beside.stem}.{word}{suffix}"), "a" if goes_on else "w", stack)
-                for word in ("refused", "unanswered")
+                Kept(beside(file, word), "a" if goes_on else "w", stack) for word in ("refused", "unanswered")
             )
             jobs, problems, unknown = (
-                _Spool(stack.enter_context(TemporaryFile("w+", encoding="utf-8")) if is_spooled else None)
+                Spool(stack.enter_context(TemporaryFile("w+", encoding="utf-8")) if is_spooled else None)
                 for _ in range(3)
             )
             yield cls(refused, unanswered, _jobs=jobs, _problems=problems, _unknown=unknown)

@@ -17,10 +17,10 @@ from tickwheel.client.schedules import NewSchedule, Overlap, Schedule
 from tickwheel.commands.api import Api, fields_of
 from tickwheel.commands.definition import DefinitionOptions, patch_of
 from tickwheel.commands.import_plan import SourceOptions, import_from
-from tickwheel.commands.lines import Account, Words, failed_json, send_file
+from tickwheel.commands.job_lines import Format
 from tickwheel.commands.options import instant
 from tickwheel.commands.registry import commands
-from tickwheel.commands.schedules_file import exported, has_pointer, open_output, put_lines
+from tickwheel.commands.schedules_file import Options, exported, has_pointer, import_file, open_output
 from tickwheel.commands.terminal import error_console, progress_bar, usage
 from tickwheel.errors import InvalidSchedule, TickwheelError
 from tickwheel.screens.gaps_picture import draw_gaps
@@ -282,23 +282,33 @@ def import_schedules(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="A JSON Lines file, each line with a tenant, an id and a definition; with --from, another program's files or folders.",
+            help="JSON Lines or CSV, each line with a tenant, an id and a definition, or -; with --from, another program's files or folders.",
         ),
     ],
     *,
     options: SourceOptions,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format", help="jsonl or csv, without --from. Default: by the name of the file.", show_default=False
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a file whose import was interrupted, without --from.")
+    ] = False,
     api: Api,
 ) -> None:
     """Create or replace one schedule for each line of a file, or plan an import from another program. Importing again changes nothing."""
     if options.source is not None:
+        if form is not None or resume:
+            usage(f"{'--format' if form is not None else '--resume'} is for a file of schedules, without --from")
         import_from(files, options, api)
         return
     if options.given:
-        usage(f"{', '.join(options.given)} needs --from: a JSON Lines file says all that itself")
+        usage(f"{', '.join(options.given)} needs --from: a file of schedules says all that itself")
     if len(files) > 1:
-        usage("give one JSON Lines file at a time")
-    words = Words(doing="importing", done="stored", verb="import")
-    send_file(files[0], api, put_lines, _import_json, words)
+        usage("give one file of schedules at a time")
+    import_file(files[0], api, Options(form=_format_of(files[0], form), tenant=options.tenant, resume=resume))
 
 
 @commands.add("export")
@@ -323,17 +333,10 @@ def export_schedules(
         api.print({"exported": count, "file": str(output)}, f"exported {count} schedules: {output}")
 
 
-def _import_json(account: Account[Schedule]) -> dict[str, Any]:
-    stored = ((each.line.number, each.answer) for each in account.accepted)
-    return {
-        "stored": len(account.accepted),
-        "refused": len(account.refused),
-        "schedules": [
-            {"line": number, "tenant": schedule.tenant, "id": schedule.id, "version": schedule.version}
-            for number, schedule in stored
-        ],
-        "problems": failed_json(account.refused),
-    }
+def _format_of(file: Path, named: str | None) -> Format:
+    if named not in (None, "jsonl", "csv"):
+        usage(f"--format is jsonl or csv, not {named}")
+    return "csv" if named == "csv" or (named is None and file.suffix.lower() == ".csv") else "jsonl"
 
 
 def _read_definition(file: Path, *, schedule_id: str, tenant: str) -> dict[str, Any]:

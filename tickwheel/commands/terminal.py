@@ -3,9 +3,10 @@
 import json
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
@@ -132,3 +133,16 @@ def share_bar(*, disable: bool) -> Progress:
     """A bar on standard error, with the share that is done and the time."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     return Progress(*columns, console=error_console(), disable=disable)
+
+
+@contextmanager
+def bar_of(file: Path, doing: str, *, disable: bool) -> Iterator[Callable[[int, int], None]]:
+    """A bar of the share of a file that was read; of standard input (`-`), how many lines. It is told of lines and bytes so far."""
+    if file == Path("-"):
+        with progress_bar(disable=disable) as progress:
+            task = progress.add_task(doing, total=None)
+            yield lambda lines, _: progress.update(task, completed=lines)
+    else:
+        with share_bar(disable=disable) as progress:
+            task = progress.add_task(doing, total=max(1, file.stat().st_size))
+            yield lambda _, size: progress.update(task, completed=size)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import inf
@@ -32,10 +32,19 @@ from functions.domain.schedules.load import NO_LIMITS, Load, LoadLimits, Share
 from functions.domain.schedules.record import encode_stored
 from functions.domain.schedules.state import ASIDES_COUNT_FOR, Link, ScheduleState, SkipReason, Status
 from functions.ports.ledger import Applied
-from functions.ports.schedules import Behind, StatePage, StoredSchedule
+from functions.ports.schedules import Behind, ScheduleAndState, ScheduleWrite, StatePage, StoredSchedule
 
 TRIES_OF_SUMS = 24
 """Tries of a change that a request waits for, and that collides with all others of its tenant in one row: some six seconds."""
+
+_READ_TOGETHER = 12
+"""Schedules of two rows each. A transaction reads 100 rows
+(https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactGetItems.html), but stand-ins for the store know the 25 of
+earlier years."""
+
+_MOST_BYTES = 3_000_000
+"""Of what is written together. A transaction takes 4 MB:
+https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html"""
 
 
 @dataclass
@@ -61,19 +70,33 @@ class DynamoDBScheduleStore:
     state_table: Table
     tries_of_sums: int = TRIES
 
-    def get(self, key: str) -> tuple[StoredSchedule | None, ScheduleState | None]:
+    def get(self, key: str) -> ScheduleAndState:
         """Four read units or more: a transaction, because the two rows must be of one version."""
+        return self.get_many([key])[key]
+
+    def get_many(self, keys: Sequence[str]) -> Mapping[str, ScheduleAndState]:
+        """Four read units each, or more, in a transaction for each dozen."""
+        found: dict[str, ScheduleAndState] = {}
+        for first in range(0, len(keys), _READ_TOGETHER):
+            found |= self._get_together(keys[first : first + _READ_TOGETHER])
+        return found
+
+    def _get_together(self, keys: Sequence[str]) -> dict[str, ScheduleAndState]:
         wanted: Any = [
             {"Get": {"TableName": table.name, "Key": attributes(row)}}
+            for key in keys
             for table, row in ((self.definition_table, definition_key(key)), (self.state_table, {"k": key}))
         ]
         client = self.state_table.client
         try:
             found: Any = patiently(lambda: client.transact_get_items(TransactItems=wanted))["Responses"]
         except Busy:
-            raise ScheduleBusy(key.partition("#")[2]) from None
-        definition, state = (plain(answer.get("Item", {})) for answer in found)
-        return read_definition(definition) if definition else None, read_state(state) if state else None
+            raise ScheduleBusy(keys[0].partition("#")[2]) from None
+        rows = [plain(answer.get("Item", {})) for answer in found]
+        return {
+            key: (read_definition(definition) if definition else None, read_state(state) if state else None)
+            for key, definition, state in zip(keys, rows[::2], rows[1::2], strict=True)
+        }
 
     def definitions(self, keys: Sequence[str], *, consistent: bool = False) -> dict[str, StoredSchedule]:
         """Half a read unit for each 4 KB of a definition; twice that when it is consistent.
@@ -127,6 +150,28 @@ class DynamoDBScheduleStore:
         if other is None and sums and sums[0] is not None:
             limits.check(tenant, read_sum(sums[0]), added)
         return answer.is_done
+
+    def change_together(self, writes: Sequence[ScheduleWrite]) -> bool:
+        """A transaction: two write units for each KB of the rows of each, and two for all where their shares change."""
+        if sum(_size_of(each.new) for each in writes) > _MOST_BYTES:
+            return False
+        tenant = writes[0].new.schedule.tenant
+        shares = [Load.of(each.state.share) - Load.of(each.seen.share if each.seen else None) for each in writes]
+        added = sum(shares, Load())
+        parts = [
+            part
+            for each in writes
+            for part in (
+                self._definition_write(each.new, each.state),
+                self._state_write(each.new.key, each.state, each.seen, history=each.new.schedule.history),
+            )
+        ]
+        if added != Load():
+            parts.append(self._sum_write(tenant, added, writes[0].limits))
+        try:
+            return self.state_table.transact(*parts, tries=self.tries_of_sums if added != Load() else TRIES).is_done
+        except Busy:
+            raise ScheduleBusy(writes[0].new.schedule.schedule_id) from None
 
     def load(self, tenant: str) -> Load:
         """One read unit."""
@@ -310,6 +355,11 @@ class DynamoDBScheduleStore:
 
     def _update(self, key: str, update: Update, *, condition: str) -> Write:
         return self.state_table.update({"k": key}, tries=TRIES, **update.asked, condition=condition)
+
+
+def _size_of(stored: StoredSchedule) -> int:
+    """Bytes of what grows in a definition, about."""
+    return 2_000 + len((stored.schedule.job.payload.text or "").encode())
 
 
 def _states_of(items: Sequence[Item]) -> dict[str, ScheduleState]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
+from inspect import isawaitable
 from typing import Any
 
 from functions.adapters.targets.calls import Call
@@ -13,7 +16,21 @@ from functions.domain.targets.options import TargetOptions
 from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
 
 Handler = Callable[[Any, Invocation], Any]
-"""A Python target: takes the payload and the invocation, returns a JSON value, raises to fail."""
+"""A Python target: takes the payload and the invocation, returns a JSON value or what to await for it, raises to fail."""
+
+ERROR_CLASS = "tickwheel_error_class"
+"""An exception that has this attribute is a failure of that class which another attempt cannot help."""
+
+_WORD = re.compile(r"[a-z0-9_]{1,40}", re.ASCII)
+
+_CANCELLING_SECONDS = 0.1
+"""How long after its timeout a coroutine is cancelled: what it would still answer then is of no use."""
+
+
+class RefusedError(Exception):
+    """What a handler of this package raises where another attempt cannot help."""
+
+    tickwheel_error_class = "handler_refused"
 
 
 class HandlerCaller:
@@ -31,7 +48,7 @@ class HandlerCaller:
         options: TargetOptions,  # noqa: ARG002  a function has none
         timeout: timedelta,
     ) -> Outcome:
-        """A handler that overruns its timeout continues, with a stale fence."""
+        """A function that overruns its timeout continues, with a stale fence; a coroutine is cancelled where it next waits."""
         name = target.partition(":")[2]
         handler = self._handlers.get(name)
         if handler is None:
@@ -42,13 +59,29 @@ class HandlerCaller:
                 is_permanent=True,
                 is_its_own=True,
             )
-        return Call(timeout).run(lambda: _run(handler, payload, invocation))
+        call = Call(timeout)
+        return call.run(lambda: _run(handler, payload, invocation, call))
 
 
-def _run(handler: Handler, payload: str | None, invocation: Invocation) -> Outcome:
+def _run(handler: Handler, payload: str | None, invocation: Invocation, call: Call) -> Outcome:
     try:
         value = handler(json.loads(payload) if payload is not None else None, invocation)
+        if isawaitable(value):
+            value = asyncio.run(_within(value, call.seconds_left() + _CANCELLING_SECONDS))
         said = json.dumps(value, allow_nan=False)
         return Pending() if is_pending(value) else Succeeded(said, said)
     except BaseException as error:  # noqa: BLE001  whatever a user's code raises, sys.exit too, is the result
-        return Failed(f"{type(error).__name__}: {error}", error_class="handler_error")
+        return _failed(error)
+
+
+async def _within(value: Awaitable[Any], seconds: float) -> Any:
+    async with asyncio.timeout(seconds):
+        return await value
+
+
+def _failed(error: BaseException) -> Failed:
+    text = f"{type(error).__name__}: {error}"
+    error_class = getattr(error, ERROR_CLASS, None)
+    if isinstance(error_class, str) and _WORD.fullmatch(error_class):
+        return Failed(text, error_class=error_class, is_permanent=True, is_its_own=True)
+    return Failed(text, error_class="handler_error")

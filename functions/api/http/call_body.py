@@ -211,7 +211,13 @@ class CallBody(requests.StrictModel):
     @classmethod
     def _can_be_called(cls, value: str, info: ValidationInfo) -> str:
         rules = requests.rules_of(info)
-        return requests.checked(check_target, value, allowed=rules.allowed, allow_plain_http=rules.allow_plain_http)
+        return requests.checked(
+            check_target,
+            value,
+            allowed=rules.allowed,
+            allow_plain_http=rules.allow_plain_http,
+            handlers=rules.handlers,
+        )
 
     @field_validator("on_success", "on_failure", "on_end")
     @classmethod

@@ -50,6 +50,7 @@ _PROBLEMS: dict[HTTPStatus, dict[type[Exception], tuple[str, str]]] = {
     HTTPStatus.UNPROCESSABLE_ENTITY: {
         ValidationError: ("invalid_job", "The job is refused"),
         errors.InvalidJob: ("invalid_job", "The job is refused"),
+        errors.UnknownHandler: ("unknown_handler", "The stage has no such handler"),
         errors.InvalidSchedule: ("invalid_schedule", "The schedule is refused"),
         errors.TooCostly: ("too_costly", "The schedule takes too much work"),
         errors.InvalidInput: ("invalid_input", "The request is refused"),

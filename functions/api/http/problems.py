@@ -13,6 +13,7 @@ from typing_extensions import Unpack
 
 from functions.api.http import shapes
 from functions.api.http.problem_table import TABLE
+from functions.api.http.requests import UNKNOWN_HANDLER
 from functions.domain import errors
 from functions.ports.recorder import Journal
 
@@ -69,6 +70,8 @@ class Refusals:
 def problem_of(error: Exception) -> shapes.Problem:
     """The problem that an error is answered as; its status stands in it."""
     refused_as, error = (error.refused_as, error.error) if isinstance(error, Misshapen) else (type(error), error)
+    if isinstance(error, ValidationError) and all(found["type"] == UNKNOWN_HANDLER for found in _found(error)):
+        refused_as = errors.UnknownHandler
     status, code, title = next(TABLE[base] for base in refused_as.__mro__ if base in TABLE)
     if isinstance(error, errors.InvalidJob | errors.InvalidSchedule):
         refused: shapes.FieldProblem = {"field": error.field, "message": str(error), "value": _shown(error.value)}
@@ -78,11 +81,15 @@ def problem_of(error: Exception) -> shapes.Problem:
     if not isinstance(error, ValidationError):
         members: shapes.ProblemMembers = {"detail": str(error), **_members_of(error)}
         return problem(status, code, title, **members)
-    fields = [_field_problem(found) for found in error.errors(include_url=False)[:_MOST_FIELDS]]
+    fields = [_field_problem(found) for found in _found(error)[:_MOST_FIELDS]]
     detail = "; ".join(f"{found['field']} {found['message']}" for found in fields)
     if error.error_count() > _MOST_FIELDS:
         detail += f"; and {error.error_count() - _MOST_FIELDS} more"
     return problem(status, code, title, detail=detail, errors=fields)
+
+
+def _found(error: ValidationError) -> list[Any]:
+    return error.errors(include_url=False)
 
 
 def problem(status: HTTPStatus, code: str, title: str, **members: Unpack[shapes.ProblemMembers]) -> shapes.Problem:

@@ -21,13 +21,17 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from functions.domain.errors import InvalidInput, InvalidSchedule
+from functions.domain.errors import InvalidInput, InvalidSchedule, UnknownHandler
 from functions.domain.instants import EARLIEST, LATEST, format_instant, parse_duration, parse_instant
 from functions.domain.jobs.job import TENANT, check_tags, check_tenant
+from functions.domain.targets.handler_names import HandlerNames
 from functions.domain.targets.targets import DEFAULT_TARGETS, AllowedTargets
 
 HORIZON = timedelta(days=3_653)
 """How far ahead a job may be due: ten years."""
+
+UNKNOWN_HANDLER = "unknown_handler"
+"""The type of a problem of a field that names a handler which the stage does not have."""
 
 MAX_DEPTH = 100
 """How many lists and objects may be inside each other in a body. Readers may limit it (RFC 8259, 9), and targets do."""
@@ -46,12 +50,14 @@ class StrictModel(BaseModel):
 class Rules(BaseModel):
     """What a stage allows, and the time of the request: the context that a body is validated in."""
 
-    model_config = ConfigDict(frozen=True, defer_build=True)
+    model_config = ConfigDict(frozen=True, defer_build=True, arbitrary_types_allowed=True)
 
     now: datetime
     allow_plain_http: bool
     max_timeout: timedelta
     allowed: AllowedTargets = AllowedTargets(DEFAULT_TARGETS)
+    handlers: HandlerNames | None = None
+    """What may stand behind `handler:`; None where nobody knows."""
     has_key: bool = False
     """The request has an Idempotency-Key header: a repeat may come after its time, and is answered with its first job."""
 
@@ -80,6 +86,8 @@ def checked(rule: Any, value: Any, /, **options: Any) -> Any:
     try:
         return rule(value, **options)
     except InvalidInput as error:
+        if isinstance(error, UnknownHandler):
+            raise PydanticCustomError(UNKNOWN_HANDLER, "{reason}", {"reason": str(error)}) from error
         instead = error.instead if isinstance(error, InvalidSchedule) else ()
         raise PydanticCustomError("rule", "{reason}", {"reason": str(error), "instead": instead}) from error
 

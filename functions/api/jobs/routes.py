@@ -80,7 +80,15 @@ class JobServices:
     access=BODY,
     body=JobBody,
     headers=(KEY, TRACEPARENT),
-    refuses=(errors.InvalidJob, errors.KeyReused, errors.PriorityNotAllowed, *TOO_MUCH, errors.Shed, errors.NotPlaced),
+    refuses=(
+        errors.InvalidJob,
+        errors.UnknownHandler,
+        errors.KeyReused,
+        errors.PriorityNotAllowed,
+        *TOO_MUCH,
+        errors.Shed,
+        errors.NotPlaced,
+    ),
     answers={202: "Accepted"},
 )
 def submit_job(services: JobServices, request: Request) -> Response[str]:
@@ -98,7 +106,7 @@ def submit_job(services: JobServices, request: Request) -> Response[str]:
     access=BODY,
     body=BatchBody,
     headers=(TRACEPARENT,),
-    refuses=(errors.InvalidJob,),
+    refuses=(errors.InvalidJob, errors.UnknownHandler),
     answers={200: "Results"},
     judges_each=True,
 )
@@ -143,7 +151,7 @@ def cancel_job(services: JobServices, request: Request, job_id: str) -> Response
     access=JOB,
     body="JobPatch",
     body_type=MERGE_PATCH,
-    refuses=(*_OF_CHANGES, errors.InvalidJob, errors.PriorityNotAllowed),
+    refuses=(*_OF_CHANGES, errors.InvalidJob, errors.UnknownHandler, errors.PriorityNotAllowed),
     answers={200: "Waiting"},
 )
 def change_job(services: JobServices, request: Request, job_id: str) -> Response[str]:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from http import HTTPStatus
 from typing import Annotated, Any, NotRequired, cast
 
 from pydantic import Field
@@ -10,7 +11,7 @@ from typing_extensions import TypedDict
 
 from functions.api.http import shapes
 from functions.api.http.answers import without_empty
-from functions.api.schedules import backfill, standing
+from functions.api.schedules import backfill, batch, standing
 from functions.api.schedules.requests import MOST_SCHEDULES
 from functions.domain.instants import format_duration, format_instant, to_the_millisecond
 from functions.domain.jobs.claims import ABSENT_IS_OVER
@@ -24,6 +25,7 @@ from functions.domain.schedules.preview import Page, Preview
 from functions.domain.schedules.record import POINTER, encode_schedule
 from functions.domain.schedules.spread import SpreadFrom
 from functions.domain.schedules.state import SkipReason, Status
+from functions.ports.schedules import MOST_TOGETHER
 
 Reason = Annotated[str, shapes.one_of(SkipReason)]
 
@@ -115,6 +117,26 @@ class Schedules(TypedDict):
     """The `after` of the next page, or `null` on the last page."""
 
 
+class PutSchedule(Standing):
+    """The state of a schedule that was put, without its definition."""
+
+
+class ScheduleResult(TypedDict):
+    """The result for one schedule of a batch: what was done and its state, or the problem."""
+
+    status: int
+    change: NotRequired[Annotated[str, shapes.one_of(batch.PutKind)]]
+    schedule: NotRequired[PutSchedule]
+    problem: NotRequired[shapes.Problem]
+
+
+class ScheduleResults(TypedDict):
+    """The results of a batch."""
+
+    results: Annotated[list[ScheduleResult], Field(max_length=MOST_TOGETHER)]
+    """One result for each schedule, in the order of the request."""
+
+
 class Mark(TypedDict):
     """By how much a fire was shifted, and why."""
 
@@ -202,6 +224,27 @@ def schedule_body(found: standing.Standing, *, now: datetime, stored_payload: st
 
     stored_payload: JSON text of a payload that is in the payload store; without it, the pointer to it is answered.
     """
+    return cast("Schedule", {**_definition(found.stored.schedule, stored_payload), **_standing_body(found, now=now)})
+
+
+def put_body(put: batch.Put, *, now: datetime) -> ScheduleResult:
+    """A schedule of a batch that is stored."""
+    status = HTTPStatus.CREATED if put.kind is batch.PutKind.CREATED else HTTPStatus.OK
+    standing_body = cast("PutSchedule", _standing_body(put.standing, now=now))
+    return {"status": int(status), "change": put.kind.value, "schedule": standing_body}
+
+
+def refused_body(problem: shapes.Problem) -> ScheduleResult:
+    """A schedule of a batch that is refused."""
+    return {"status": problem["status"], "problem": problem}
+
+
+def results_body(results: Sequence[ScheduleResult]) -> ScheduleResults:
+    """What became of each schedule of a batch, in the order of the request."""
+    return {"results": list(results)}
+
+
+def _standing_body(found: standing.Standing, *, now: datetime) -> Standing:
     stored, state = found.stored, found.state
     schedule = stored.schedule
     runs = [run_body(run, schedule, now=now) for run in found.runs]
@@ -237,8 +280,7 @@ def schedule_body(found: standing.Standing, *, now: datetime, stored_payload: st
         ended = [_kept_body(run) for run in reversed(found.kept_runs) if run.has_succeeded is has_succeeded]
         if ended:
             standing_body[name] = ended
-    body = without_empty(Standing, standing_body)
-    return cast("Schedule", {**_definition(schedule, stored_payload), **body})
+    return without_empty(Standing, standing_body)
 
 
 def schedules_body(found: Sequence[standing.Standing], *, now: datetime, after: str | None) -> Schedules:

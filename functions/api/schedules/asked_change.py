@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
 
+from functions.api.admission.gate import Gate
+from functions.api.schedules.audit import changed, described
 from functions.domain.audit import ActionName
 from functions.domain.schedules.change_condition import ALWAYS, ChangeCondition
+from functions.domain.schedules.fire_rates import begins_anew
+from functions.domain.schedules.state import ScheduleState
+from functions.ports.recorder import AuditTrail
 from functions.ports.schedules import StoredSchedule
-from functions.services.schedules.changer import Change
+from functions.services.schedules.changer import Change, Edit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,3 +37,42 @@ class Asked:
         version = stored.version if stored is not None else None
         self.condition.check(tenant, schedule_id, version, is_in_place=is_in_place)
         return change and replace(change, request=self.condition.request)
+
+
+@dataclass(kw_only=True)
+class Asking:
+    """A request on one schedule while it is carried out. rule: what to make of the schedule; gate: of what begins to fire.
+
+    found: the schedule as it was when it was looked at last, which is when the change holds for it.
+    """
+
+    asked: Asked
+    key: str
+    rule: Edit
+    gate: Gate
+    audit: AuditTrail
+    found: StoredSchedule | None = None
+    _before: dict[str, Any] | None = None
+    _is_let_in: bool = False
+
+    def edit(self, stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
+        """What to change. Raises what the rule, the condition and, where it begins to fire or begins anew, the gate do."""
+        self.found, self._before = stored, described(stored, state)
+        if self.asked.is_repeated(stored):
+            return None
+        change = self.asked.checked(self.key, self.rule(stored, state, now), stored)
+        defined = stored.schedule if stored is not None else None
+        # Once, however often it is looked at again.
+        if (
+            change is not None
+            and not self._is_let_in
+            and begins_anew(change.schedule, change.state, before=defined, seen=state)
+        ):
+            self.gate.begin(change.schedule.tenant)
+            self._is_let_in = True
+        return change
+
+    def note(self, stored: StoredSchedule | None, state: ScheduleState | None) -> None:
+        """A line for the audit trail, also where nothing was to change: the first one may be lost."""
+        action, caller = self.asked.action, self.asked.caller
+        self.audit.note(changed(action, self.key, caller=caller, before=self._before, after=described(stored, state)))

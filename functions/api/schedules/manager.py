@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from functions.api.admission.gate import Gate
 from functions.api.schedules import standing
-from functions.api.schedules.asked_change import Asked
-from functions.api.schedules.audit import changed, described
+from functions.api.schedules.asked_change import Asked, Asking
 from functions.api.schedules.stats import Stats, stats_of
 from functions.domain.audit import ActionName
 from functions.domain.errors import NotPlaced
@@ -20,7 +18,7 @@ from functions.domain.jobs.occurrence import identity_of
 from functions.domain.schedules.change_condition import ALWAYS, ChangeCondition
 from functions.domain.schedules.changes import activated, stopped, with_a_fire, with_counted_rule
 from functions.domain.schedules.default_spread import with_default_spread
-from functions.domain.schedules.fire_rates import begins_anew, share_of
+from functions.domain.schedules.fire_rates import share_of
 from functions.domain.schedules.firing import check_fires
 from functions.domain.schedules.kept_runs import trimmed
 from functions.domain.schedules.load import NO_LIMITS, LoadLimits
@@ -35,9 +33,9 @@ from functions.ports.clock import Clock
 from functions.ports.ledger import Ledger
 from functions.ports.payloads import PayloadStore
 from functions.ports.recorder import AuditTrail, Journal
-from functions.ports.schedules import ScheduleStore, StoredSchedule
+from functions.ports.schedules import ScheduleAndState, ScheduleStore, StoredSchedule
 from functions.services.schedules.caught_up import CaughtUpChanger
-from functions.services.schedules.changer import Change, Edit, ScheduleAndState, ScheduleChanger
+from functions.services.schedules.changer import Change, Edit, ScheduleChanger
 from functions.services.schedules.materialiser import Carried, Materialiser
 
 
@@ -70,21 +68,23 @@ class ScheduleManager:
         Raises InvalidSchedule, ScheduleBusy, what the condition and the gate do; NotPlaced when it is stored, but its first fire could not be placed yet:
         putting it again is safe.
         """
-        created = False
+        asking = self.asking_to_put(schedule, condition=condition, caller=caller)
+        put = self._revived(*self._apply(asking, catches_up=True))
+        # A request that creates only has created it, where it comes so far: this time, or the first time.
+        return put, asking.found is None or condition.is_new
+
+    def asking_to_put(self, schedule: Schedule, *, condition: ChangeCondition = ALWAYS, caller: str = "") -> Asking:
+        """What `put` asks for, to be carried out. Its large payload is stored already."""
+        schedule = self._with_stored_payload(schedule)
 
         def rule(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
-            nonlocal created
-            created = stored is None
             wanted = self._spread(schedule, stored)
             if stored is not None and stored.schedule == wanted:
                 return None
             return self._put_in_place(wanted, stored, state, now)
 
-        schedule = self._with_stored_payload(schedule)
         asked = Asked(action=ActionName.SCHEDULE_PUT, caller=caller, condition=condition, is_whole=True)
-        put = self._revived(*self._apply(asked, schedule.uid, rule, catches_up=True))
-        # A request that creates only has created it, where it comes so far: this time, or the first time.
-        return put, created or condition.is_new
+        return self._asking(asked, schedule.uid, rule)
 
     def patch(
         self,
@@ -108,7 +108,8 @@ class ScheduleManager:
             return None if edited == stored.schedule else self._put_in_place(edited, stored, state, now)
 
         asked = Asked(action=ActionName.SCHEDULE_PATCH, caller=caller, condition=condition)
-        return self._revived(*self._apply(asked, f"{tenant}#{schedule_id}", rule, catches_up=True))
+        asking = self._asking(asked, f"{tenant}#{schedule_id}", rule)
+        return self._revived(*self._apply(asking, catches_up=True))
 
     def compare(
         self, schedule: Schedule, *, count: int, takes_default: bool = False, condition: ChangeCondition = ALWAYS
@@ -146,7 +147,7 @@ class ScheduleManager:
             return self._counted(stored.schedule, after, stored=stored, state=state)
 
         asked = Asked(action=ActionName.SCHEDULE_PAUSE, caller=caller, condition=condition)
-        return self._standing(*self._apply(asked, f"{tenant}#{schedule_id}", rule))
+        return self._standing(*self._apply(self._asking(asked, f"{tenant}#{schedule_id}", rule)))
 
     def resume(
         self, tenant: str, schedule_id: str, *, note: str, condition: ChangeCondition = ALWAYS, caller: str = ""
@@ -163,7 +164,7 @@ class ScheduleManager:
             return self._counted(schedule, with_a_fire(schedule, after), stored=stored, state=state)
 
         asked = Asked(action=ActionName.SCHEDULE_RESUME, caller=caller, condition=condition)
-        return self._revived(*self._apply(asked, f"{tenant}#{schedule_id}", rule))
+        return self._revived(*self._apply(self._asking(asked, f"{tenant}#{schedule_id}", rule)))
 
     def delete(self, tenant: str, schedule_id: str, *, condition: ChangeCondition = ALWAYS, caller: str = "") -> None:
         """Remove it: nothing fires any more. Raises ScheduleNotFound when there is none, and never was."""
@@ -176,7 +177,7 @@ class ScheduleManager:
             return self._counted(stored.schedule, after, stored=stored, state=state)
 
         asked = Asked(action=ActionName.SCHEDULE_DELETE, caller=caller, condition=condition, is_whole=True)
-        self._apply(asked, f"{tenant}#{schedule_id}", rule)
+        self._apply(self._asking(asked, f"{tenant}#{schedule_id}", rule))
 
     def get(self, tenant: str, schedule_id: str) -> standing.Standing:
         """The schedule with its last runs. Raises ScheduleNotFound."""
@@ -243,37 +244,14 @@ class ScheduleManager:
         """The schedule. Raises ScheduleNotFound."""
         return standing.existing(*self.schedules.get(f"{tenant}#{schedule_id}"), tenant, schedule_id)
 
-    def _apply(self, asked: Asked, key: str, rule: Edit, *, catches_up: bool = False) -> ScheduleAndState:
-        """Change a schedule, with a line for the audit trail also where nothing is to change: its first one may be lost.
+    def _asking(self, asked: Asked, key: str, rule: Edit) -> Asking:
+        return Asking(asked=asked, key=key, rule=rule, gate=self.gate, audit=self.audit)
 
-        catches_up: what is due is placed before. Raises what its condition does, and what the gate does, where it begins to fire,
-        or begins anew.
-        """
-        before: dict[str, Any] | None = None
-        is_let_in = False
-
-        def let_in(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
-            nonlocal before, is_let_in
-            # The last one that is looked at is the one that the change holds for.
-            before = described(stored, state)
-            if asked.is_repeated(stored):
-                return None
-            change = asked.checked(key, rule(stored, state, now), stored)
-            defined = stored.schedule if stored is not None else None
-            # Once, however often it is looked at again.
-            if (
-                change is not None
-                and not is_let_in
-                and begins_anew(change.schedule, change.state, before=defined, seen=state)
-            ):
-                self.gate.begin(change.schedule.tenant)
-                is_let_in = True
-            return change
-
+    def _apply(self, asking: Asking, *, catches_up: bool = False) -> ScheduleAndState:
+        """Change a schedule. catches_up: what is due is placed before. Raises what its condition and the gate do."""
         caught_up = CaughtUpChanger(changer=self.changer, materialiser=self.materialiser)
-        stored, state = (caught_up if catches_up else self.changer).change(key, let_in)
-        after = described(stored, state)
-        self.audit.note(changed(asked.action, key, caller=asked.caller, before=before, after=after))
+        stored, state = (caught_up if catches_up else self.changer).change(asking.key, asking.edit)
+        asking.note(stored, state)
         return stored, state
 
     def _put_in_place(

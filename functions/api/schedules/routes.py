@@ -12,10 +12,11 @@ from aws_lambda_powertools.event_handler import Response
 from functions.api.admission.admission import TOO_MUCH, Admission
 from functions.api.http.access import BODY, QUERY
 from functions.api.http.answers import answer
+from functions.api.http.problems import Refusals
 from functions.api.http.reading import Request
 from functions.api.http.requests import Rules
 from functions.api.http.route import KEY, MERGE_PATCH, Routes
-from functions.api.schedules import answers, requests, stats_answers
+from functions.api.schedules import answers, batch, requests, stats_answers
 from functions.api.schedules.bodies import ScheduleBody, read_schedule
 from functions.api.schedules.conditions import ETAG, IF_MATCH, IF_NONE_MATCH, condition_of, tag_of
 from functions.api.schedules.extra_runs import ExtraRuns
@@ -37,6 +38,7 @@ _OF_CHANGES = (errors.InvalidSchedule, errors.ScheduleBusy, errors.FiresExceeded
 _OF_DEFINITIONS = (
     *_OF_CHANGES,
     errors.InvalidJob,
+    errors.UnknownHandler,
     errors.PriorityNotAllowed,
     errors.ScheduleBehind,
     errors.TooCostly,
@@ -51,8 +53,10 @@ class ScheduleServices:
     """What the routes of schedules work with. rules: of this moment; token: a fresh one, for a run without an idempotency key."""
 
     manager: ScheduleManager
+    puts: batch.ScheduleBatch
     extra_runs: ExtraRuns
     admission: Admission
+    refusals: Refusals
     rules: Callable[[], Rules]
     token: Callable[[], str]
 
@@ -84,6 +88,27 @@ def count_fires(services: ScheduleServices, request: Request) -> Response[str]:
         active, after = services.manager.active(body.tenant, after=body.after, limit=requests.MOST_SCHEDULES)
         counts = count_stored(active, body, start=start, goes_on_after=after)
     return answer(HTTPStatus.OK, counts)
+
+
+@routes.route(
+    "POST /v1/schedules:batch",
+    access=BODY,
+    body=batch.ScheduleBatchBody,
+    answers={200: "ScheduleResults"},
+    judges_each=True,
+)
+def put_schedules(services: ScheduleServices, request: Request) -> Response[str]:
+    """Create or replace up to 25 schedules."""
+    if request.has_key:
+        raise errors.InvalidInput("a batch takes no Idempotency-Key header: putting a schedule again changes nothing")
+    body, rules = request.body_as(batch.ScheduleBatchBody), services.rules()
+    judged = [
+        answers.put_body(each, now=rules.now)
+        if isinstance(each, batch.Put)
+        else answers.refused_body(services.refusals.problem(each))
+        for each in services.puts.put(body.schedules, rules, caller=request.caller)
+    ]
+    return answer(HTTPStatus.OK, answers.results_body(judged))
 
 
 @routes.route(

@@ -6,6 +6,7 @@ TickwheelError
 ├── InvalidPattern          a pattern of the allowed targets is none, or allows nothing
 ├── InvalidInput            a value from outside is refused
 │   ├── InvalidJob          a job breaks a rule
+│   │   └── UnknownHandler  it names a handler that the stage does not have
 │   ├── InvalidSchedule     a schedule breaks a rule, or never fires
 │   │   └── TooCostly       its fires take more work to find than one caller may cause
 │   ├── InvalidJobId        a text is not a job id
@@ -78,6 +79,7 @@ from functions.domain.errors.jobs import (
     StaleFence,
     TooLate,
     TooManyOperations,
+    UnknownHandler,
 )
 from functions.domain.errors.schedules import (
     InvalidSchedule,

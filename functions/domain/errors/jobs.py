@@ -11,6 +11,10 @@ class InvalidJob(InvalidInput):
     """A job breaks a rule."""
 
 
+class UnknownHandler(InvalidJob):
+    """A target names a handler that the stage does not have."""
+
+
 class InvalidJobId(InvalidInput):
     """A text is not a job id."""
 

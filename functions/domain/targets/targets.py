@@ -13,7 +13,8 @@ from functools import lru_cache
 from ipaddress import AddressValueError, IPv6Address
 from urllib.parse import urlsplit
 
-from functions.domain.errors import InvalidJob, InvalidPattern
+from functions.domain.errors import InvalidJob, InvalidPattern, UnknownHandler
+from functions.domain.targets.handler_names import HandlerNames
 from functions.domain.targets.kinds import QUALIFIER, QUALIFIER_LETTERS, SERVICES, Kind
 
 MAX_TARGET_LENGTH = 2_048
@@ -89,13 +90,20 @@ def parse_target(text: str) -> Target:
     raise _refused("has an unknown scheme: known are https://, handler: and arn:", text)
 
 
-def check_target(text: str, *, allowed: AllowedTargets, allow_plain_http: bool) -> str:
-    """The target itself; InvalidJob when Tickwheel cannot call it, or the stage does not allow it."""
+def check_target(
+    text: str, *, allowed: AllowedTargets, allow_plain_http: bool, handlers: HandlerNames | None = None
+) -> str:
+    """The target itself; InvalidJob when Tickwheel cannot call it, or the stage does not allow it. handlers: None where unknown.
+
+    Raises UnknownHandler for a handler that is not among them.
+    """
     if text.startswith("http:") and not allow_plain_http:
         raise _refused("http:// is not allowed in this stage: use https://", text)
     target = parse_target(text)
     if not allowed.is_allowed(target):
         raise _refused(allowed.objection(target), text)
+    if target.kind is Kind.HANDLER and handlers is not None and target.name not in handlers:
+        raise UnknownHandler(handlers.objection(target.name), field="target", value=text)
     return text
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from functions.domain.errors import ScheduleBehind
-from functions.domain.schedules.state import ScheduleState, Status
-from functions.ports.schedules import StoredSchedule
-from functions.services.schedules.changer import Change, Edit, ScheduleAndState, ScheduleChanger
+from functions.domain.errors import Busy, ScheduleBehind, TickwheelError
+from functions.domain.schedules.state import Link, ScheduleState, Status
+from functions.ports.schedules import ScheduleAndState, StoredSchedule
+from functions.services.schedules.changer import Change, Edit, ScheduleChanger
 from functions.services.schedules.materialiser import Carried, Materialiser
 
 _CATCH_UPS = 3
+
+_NO_TIME_LEFT = "there was no time left for it in its request: ask for it again, with fewer others"
 
 
 class _BehindError(Exception):
@@ -31,10 +34,9 @@ class CaughtUpChanger:
 
         def caught_up(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
             change = edit(stored, state, now)
-            link = state.link if state is not None and state.status is Status.ACTIVE else None
-            is_behind = link is not None and link.at <= now and not link.is_awaited
+            link = _overdue(state, now)
             # Where reviving it changed nothing, its definition cannot be computed: changing it is what helps.
-            if change is None or link is None or not is_behind or link.position in revived:
+            if change is None or link is None or link.position in revived:
                 return change
             revived.add(link.position)
             raise _BehindError
@@ -46,3 +48,38 @@ class CaughtUpChanger:
                 if revivals == _CATCH_UPS or self.materialiser.revive(key) is Carried.REFUSED:
                     break
         raise ScheduleBehind(key.partition("#")[2])
+
+    def change_many(self, edits: Mapping[str, Edit], *, ends_at: float) -> dict[str, ScheduleAndState | TickwheelError]:
+        """Change several schedules of one tenant, each by its edit: what `change` gives or raises for each.
+
+        They are written together where that goes, and else one after the other. None of those is begun after ends_at (monotonic, s).
+        """
+        answers = self.changer.change_together({key: _unless_behind(key, edit) for key, edit in edits.items()})
+        for key, edit in edits.items():
+            answer = answers.get(key)
+            if answer is not None and not isinstance(answer, ScheduleBehind):
+                continue
+            if self.changer.clock.monotonic() >= ends_at:
+                answers[key] = Busy(_NO_TIME_LEFT)
+                continue
+            try:
+                answers[key] = self.change(key, edit)
+            except TickwheelError as error:
+                answers[key] = error
+        return answers
+
+
+def _overdue(state: ScheduleState | None, now: datetime) -> Link | None:
+    """The link of a chain that is behind: it has come due, and is not placed."""
+    link = state.link if state is not None and state.status is Status.ACTIVE else None
+    return link if link is not None and link.at <= now and not link.is_awaited else None
+
+
+def _unless_behind(key: str, edit: Edit) -> Edit:
+    def look(stored: StoredSchedule | None, state: ScheduleState | None, now: datetime) -> Change | None:
+        change = edit(stored, state, now)
+        if change is not None and _overdue(state, now) is not None:
+            raise ScheduleBehind(key.partition("#")[2])
+        return change
+
+    return look

@@ -18,6 +18,15 @@ from tickwheel.client.calls.call import Call, listed
 from tickwheel.client.fields import encode, said, without_none
 from tickwheel.client.fires import Backfill, Difference, Fire, FireCount
 from tickwheel.client.instants import format_instant
+from tickwheel.client.schedule_batches import (
+    MOST_SCHEDULES_A_REQUEST,
+    EncodedSchedule,
+    content_of,
+    may_be_taken_later,
+    read_puts,
+    refuses_all,
+    schedule_batches,
+)
 from tickwheel.client.schedule_stats import ScheduleStats
 from tickwheel.client.schedules import NewSchedule, NotStored, Overlap, Put, Schedule, Stored
 from tickwheel.errors import ApiProblem, FieldProblem, InvalidSchedule, Unreachable
@@ -47,15 +56,24 @@ class Schedules:
         self,
         schedules: Iterable[NewSchedule],
         *,
-        threads: int = 8,
+        threads: int = 4,
+        batch_size: int = MOST_SCHEDULES_A_REQUEST,
         on_progress: Callable[[Put], None] | None = None,
     ) -> Sequence[Put]:
-        """Creates or replaces any number of schedules, with one request each and several at a time; one result each, in order.
+        """Creates or replaces any number of schedules, in requests of up to 25 and several at a time; one result each, in order.
 
-        None raises: each result is Stored or NotStored. `on_progress` is called with each result as it comes, on the
-        thread that called this.
+        None raises: each result is Stored or NotStored. The schedules are read as they are sent, and `on_progress` is called with
+        each result in their order, on the thread that called this.
         """
-        return do_all(self._put_safely, schedules, most=threads, on_result=on_progress)
+
+        def tell(results: Sequence[Put]) -> None:
+            if on_progress is not None:
+                for result in results:
+                    on_progress(result)
+
+        batches = schedule_batches(schedules, max(1, min(batch_size, MOST_SCHEDULES_A_REQUEST)))
+        put = do_all(self._put_batch, batches, most=threads, on_result=tell)
+        return [result for results in put for result in results]
 
     def patch(
         self, schedule_id: str, *, tenant: str, changes: Mapping[str, Any], if_version: int | None = None
@@ -225,6 +243,29 @@ class Schedules:
         condition = _condition(if_version=if_version)
         body = self._ask("POST", schedule_id, tenant, {"note": note}, verb=verb, condition=condition)
         return read_answer(Schedule.from_json, body)
+
+    def _put_batch(self, batch: Sequence[EncodedSchedule]) -> Sequence[Put]:
+        """One result each. What the scheduler was too busy for is asked for again, the first of it alone: that waits as it is told."""
+        results = [*self._send_batch(batch)]
+        while waiting := [number for number, result in enumerate(results) if may_be_taken_later(result)]:
+            first, *others = waiting
+            results[first] = self._put_safely(batch[first].schedule)
+            if may_be_taken_later(results[first]):
+                break
+            again = self._send_batch([batch[number] for number in others]) if others else []
+            for number, result in zip(others, again, strict=True):
+                results[number] = result
+        return results
+
+    def _send_batch(self, batch: Sequence[EncodedSchedule]) -> Sequence[Put]:
+        try:
+            body = self._call("POST", f"{_PATH}:batch", repeatable=True, content=content_of(batch))
+            return read_answer(lambda answer: read_puts(batch, answer), body)
+        except (ApiProblem, Unreachable) as error:
+            if isinstance(error, ApiProblem) and refuses_all(error) and len(batch) > 1:
+                # For what may be the fault of one of them, or because it is an older scheduler: each gets its own answer.
+                return [self._put_safely(each.schedule) for each in batch]
+            return [NotStored(asked=each.schedule, error=error) for each in batch]
 
     def _put_safely(self, schedule: NewSchedule) -> Put:
         try:
