@@ -51,7 +51,7 @@ format: setup ## format and fix what can be fixed
 	@ruff format .
 	@ruff check --fix-only --quiet .
 
-test: setup ## the tests, without those marked `long`: a few minutes
+test: setup ## the tests, without those marked `long`
 	@pytest -n 2 --dist loadgroup -m "not long"
 
 test-all: setup ## every test, including the deployment to the local cloud: what CI runs

@@ -99,7 +99,7 @@ def title_of(record: Path) -> str:
 def list_of_routes(description: dict[str, Any]) -> str:
     """A page with each route, in the order of the description, which leads to all that it takes and answers."""
     rows = "\n".join(
-        f"| `{method.upper()}` | [`{path}`]({BROWSER}#operation/{route['operationId']}) | {route['summary']} |"
+        f"| `{method.upper()}` | [`{path}`]({BROWSER}#{section_of(route)}) | {route['summary']} |"
         for method, path, route in routes(description)
     )
     return (
@@ -107,6 +107,11 @@ def list_of_routes(description: dict[str, Any]) -> str:
         f"[Every field, answer and error]({BROWSER}) is a page of its own.\n\n"
         f"| method | path | what it does |\n|---|---|---|\n{rows}\n"
     )
+
+
+def section_of(route: dict[str, Any]) -> str:
+    """Where the page of the API has a route: it calls what has no tag `other`."""
+    return f"/other/{route['operationId'].lower()}"
 
 
 def routes(description: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -12,6 +12,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import pytest
+
 from tests.integration.stage import Stage
 
 ROOT = Path(__file__).parents[2]
@@ -20,6 +22,7 @@ BUILDING = ("<module>", "__init__", "__post_init__")
 """An import, and the making of an object: no part of a walk."""
 
 
+@pytest.mark.long
 def test_a_job_walks_through_the_modules_of_the_page(stage: Stage):
     walked = Walk(stage)
     with walked.recorded():
@@ -32,6 +35,7 @@ def test_a_job_walks_through_the_modules_of_the_page(stage: Stage):
     walked.assert_is_that_of("a job")
 
 
+@pytest.mark.long
 def test_a_fire_walks_through_the_modules_of_the_page(stage: Stage):
     phase = int((stage.now() + timedelta(minutes=30)).timestamp()) % 3_600
     definition = {"every": {"interval": 3_600, "phase": phase}, "overlap": "forbid", "job": {"target": "handler:echo"}}

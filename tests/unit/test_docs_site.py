@@ -9,7 +9,17 @@ from pathlib import Path
 import pytest
 
 from scripts import docs_site
-from scripts.docs_site import BROWSER, DESCRIPTION, PAGES, ROOT, build, gather, routes, with_links_of_the_site
+from scripts.docs_site import (
+    BROWSER,
+    DESCRIPTION,
+    PAGES,
+    ROOT,
+    build,
+    gather,
+    routes,
+    section_of,
+    with_links_of_the_site,
+)
 
 FETCHED = re.compile(
     r"<(?:script|img|iframe|source)\b[^>]*\bsrc=[\"']?(?:https?:)?//|<link\b[^>]*\bhref=[\"']?(?:https?:)?//[^>]*(?:stylesheet|preconnect|icon)"
@@ -76,12 +86,13 @@ def test_the_page_of_the_api_may_ask_nobody(site: Path) -> None:
     assert not re.search(r"<script[^>]*\bsrc=", page)
 
 
-def test_every_route_is_on_the_page_of_the_api(site: Path) -> None:
-    found = list(routes(json.loads(DESCRIPTION.read_text())))
-    text = (site / "http-api.html").read_text()
+def test_every_route_is_linked_to_its_section_of_the_page_of_the_api(site: Path) -> None:
+    sections = [section_of(route) for *_, route in routes(json.loads(DESCRIPTION.read_text()))]
+    text, page = (site / "http-api.html").read_text(), (site / BROWSER).read_text()
 
-    assert len(found) > 50
-    assert [path for _, path, route in found if f'{BROWSER}#operation/{route["operationId"]}"' not in text] == []
+    assert len(sections) > 50
+    assert [section for section in sections if f'{BROWSER}#{section}"' not in text] == []
+    assert [section for section in sections if f'data-section-id="{section}"' not in page] == []
 
 
 @pytest.mark.parametrize(
