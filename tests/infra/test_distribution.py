@@ -35,6 +35,41 @@ def test_it(scheduler):
 """
 
 
+HANDLERS = """\
+from tickwheel.handlers import handler
+
+@handler
+def invoice():
+    return {"of": __name__}
+"""
+
+BUNDLING = f"""\
+from {ENGINE}.infra.bundling import CodeBundler
+from {ENGINE}.infra.handler_names import read_handlers
+from {ENGINE}.infra.handlers import HandlersBundler
+
+CodeBundler(host=True).try_bundle("task")
+HandlersBundler(read_handlers("./functions"), host=True).try_bundle("layer")
+"""
+
+LOADING = f"""\
+import sys
+from datetime import timedelta
+
+sys.path[0] = "task"  # as in Lambda: not the folder of the user
+sys.path.append("layer/python")
+from {ENGINE}.functions.adapters.targets.handlers import HandlerCaller
+from {ENGINE}.functions.domain.targets.options import USUAL
+from {ENGINE}.functions.runtime.handler_files import HandlerFiles
+from {ENGINE}.functions.worker.user_handlers import RegisteredHandlers
+from {ENGINE}.testkit.builders import an_invocation
+
+handlers = RegisteredHandlers({{}}, HandlerFiles(), note=print)
+call = HandlerCaller(handlers).call
+print(list(handlers), call("handler:invoice", None, an_invocation(), options=USUAL, timeout=timedelta(seconds=30)))
+"""
+
+
 @pytest.fixture(scope="module")
 def python(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of an environment with nothing in it but `tickwheel[cdk,testing]` and pytest."""
@@ -148,6 +183,21 @@ def test_the_zip_of_an_installed_engine_holds_its_functions_below_its_name(pytho
     program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from {ENGINE}.functions.domain import faults; print(faults.__file__)"
     told = subprocess.run([python, "-I", "-c", program], capture_output=True, text=True, check=True)
     assert told.stdout.startswith(str(tmp_path))
+
+
+def test_a_users_handlers_may_be_a_package_called_functions(python: Path, tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "billing.py").write_text(HANDLERS)
+
+    def run(program: str) -> str:
+        told = subprocess.run(
+            [python, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True, env=_environment()
+        )
+        return told.stdout.strip()
+
+    run(BUNDLING)
+
+    assert run(LOADING) == "['invoice'] Succeeded(result='{\"of\": \"functions.billing\"}')"
 
 
 def test_both_wheels_have_the_version_that_one_asks_of_the_other(wheels: dict[str, Path]) -> None:
