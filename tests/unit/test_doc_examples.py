@@ -59,6 +59,7 @@ NOT_RUN = Counter(
         "docs/command-line.md": 3,
         "docs/construct.md": 3,
         "docs/cost.md": 1,
+        "docs/handlers.md": 4,
         "docs/health.md": 1,
         "docs/importing.md": 2,
         "docs/installing.md": 2,

@@ -1,8 +1,9 @@
 """docs/health.md: its commands are taken, its words and fields are those of the API, its numbers those of the code."""
 
+import dataclasses
 import re
 import shlex
-from typing import Any
+from typing import Any, get_type_hints
 
 from functions.api.openapi import document
 from functions.api.stage.health import MOST_BREAKERS, MOST_TENANTS
@@ -14,7 +15,9 @@ from functions.services.telemetry.pulse import NAMED_EVERY, WRITTEN_EVERY
 from tests.api_server import Answer, ApiServer
 from tests.command_line import run
 from tests.pages import read_page
+from tests.pages import values as table_values
 from tests.unit.test_client_health import health_json
+from tickwheel.client import health, pulse
 
 SCHEMAS = document()["components"]["schemas"]
 PAGE = read_page("health.md")
@@ -59,6 +62,24 @@ def test_every_field_is_described() -> None:
     missing = {name for name in fields(SCHEMAS["Health"]) - known_elsewhere if f"`{name}`" not in PAGE}
 
     assert missing == set()
+
+
+def test_every_name_that_the_client_has_instead_is_in_the_table() -> None:
+    values = [
+        value
+        for module in (health, pulse)
+        for value in vars(module).values()
+        if dataclasses.is_dataclass(value) and isinstance(value, type) and value.__module__ == module.__name__
+    ]
+    named = {
+        (each.path, name)
+        for value in values
+        for name, hint in get_type_hints(value, include_extras=True).items()
+        for each in getattr(hint, "__metadata__", ())
+    }
+
+    assert len(named) > 15
+    assert {(row[0], row[1]) for row in table_values(PAGE, "| `GET /v1/health` |")} == named
 
 
 def test_the_numbers_are_those_of_the_code() -> None:

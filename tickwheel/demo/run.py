@@ -70,10 +70,12 @@ def run(narrator: Narrator) -> Judgement:
             imported = import_schedules(client, schedules, narrator)
             near = [job for job in jobs if not job.is_far]
             submissions |= _submit(client, near, sink, narrator, title="Submit the near jobs")
-            _watch(jobs, submissions, sink, table, narrator)
+            _watch(near, submissions, sink, table, narrator, title="Watch the near ones")
+            # Between those and the far ones, so that it competes with neither; a second effect has time to show.
+            states = _look_up(client, _taken(submissions, of=near), narrator)
+            _watch(jobs, submissions, sink, table, narrator, title="Watch the far ones")
             watched = await_fires(imported, load, sink_of_schedules, narrator)
-            # After the last one has fired, so that it does not compete with them; a second effect has time to show.
-            states = _look_up(client, _taken(submissions), narrator)
+            states |= _look_up(client, _taken(submissions, of=far), narrator)
         judgement = Judgement(
             jobs=judge(
                 jobs,
@@ -143,8 +145,8 @@ def _rings_text(rings: Mapping[str, int]) -> str:
     return f"{rings['near']:,} near ring, {rings['far']:,} far ring"
 
 
-def _taken(submissions: Mapping[str, Submission]) -> dict[str, Submitted]:
-    return {name: answer for name, answer in submissions.items() if isinstance(answer, Submitted)}
+def _taken(submissions: Mapping[str, Submission], *, of: Sequence[PlannedJob]) -> dict[str, Submitted]:
+    return {job.name: answer for job in of if isinstance(answer := submissions[job.name], Submitted)}
 
 
 def _watch(
@@ -153,14 +155,16 @@ def _watch(
     sink: Sink,
     table: DeadLetterTable,
     narrator: Narrator,
+    *,
+    title: str,
 ) -> None:
     """Returns when all that can be seen from outside has happened, or when it is overdue."""
-    taken = _taken(submissions)
+    taken = _taken(submissions, of=jobs)
     due = sorted(answer.due_at for answer in taken.values())
     for_sink = [job for job in jobs if job.calls_sink and job.name in taken]
     doomed_count = sum(job.fate is Fate.DOOMED for job in for_sink)
     last_due_at = max(due, default=datetime.now(UTC))
-    narrator.begin("Watch them fire", total=len(for_sink))
+    narrator.begin(title, total=len(for_sink))
     while (now := datetime.now(UTC)) < last_due_at + _PATIENCE:
         tally = sink.tally
         done = tally.delivered + tally.given_up
@@ -169,7 +173,7 @@ def _watch(
             f"{tally.retried:,} retries, {tally.given_up} dead, {_clock(left)} to go",
             done=done,
         )
-        if done == len(for_sink) and now > last_due_at and len(table.job_ids()) >= doomed_count:
+        if done >= len(for_sink) and now > last_due_at and len(table.job_ids()) >= doomed_count:
             break
         time.sleep(_LOOK_SECONDS)
     tally = sink.tally

@@ -20,10 +20,10 @@ _LOOPBACK = "127.0.0.1"
 _START_SECONDS = 60.0
 _PORT_ATTEMPTS = 5
 # ministack would first wait for requests and Lambdas under way; their state goes with it, so it is not given long.
-_STOP_GRACE_SECONDS = 3.0
+_STOP_GRACE_SECONDS = 2.0
 _KILL_SECONDS = 3.0
 # Each function has unpacked a layer of its own: where others use the disk, a removal of so many files takes minutes.
-_REMOVAL_SECONDS = 3.0
+_REMOVAL_SECONDS = 1.0
 _LOGS_KEPT = 10
 
 
