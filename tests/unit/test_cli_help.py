@@ -149,7 +149,7 @@ def test_the_help_of_a_command_says_what_typer_would_say(
 
 def plain_words_of(page: str) -> list[str]:
     """Without the star of what is required, which is told in words too, and what stands between the names of an option."""
-    return sorted(word.rstrip(",") for word in words_of(page) if word != "*")
+    return sorted(word for word in words_of(page.replace(",", " ")) if word != "*")
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80])

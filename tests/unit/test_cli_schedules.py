@@ -22,7 +22,7 @@ def test_every_option_of_a_definition_reaches_the_scheduler() -> None:
             *["schedule", "create", "nightly", *ACME, "--cron", "30 6 * * mon-fri", "--timezone", "Europe/Berlin"],
             *["--gap", "skip", "--fold", "both", "--window", "mon-fri 09:00-17:00", "--window", "22:00-00:00"],
             *["--window-mode", "defer", "--exclude", "2030-12-24", "--exclude", "2030-12-31", "--holidays", "DE"],
-            *["--holidays", "NYSE", "--weekends", "--roll", "after", "--spread", "15m", "--jitter", "30s"],
+            *["--holidays", "NYSE", "--exclude-weekends", "--roll", "after", "--spread", "15m", "--jitter", "30s"],
             *["--start", "2030-01-01T00:00:00+01:00", "--end", "2031-01-01T00:00:00Z", "--max-runs", "9"],
             *["--misfire", "coalesce", "--max-lateness", "1h", "--overlap", "forbid", "--pause-after-failures", "5"],
             *["--history", "20", "--success-history", "3", "--failure-history", "10"],
@@ -80,7 +80,7 @@ def test_every_option_of_a_definition_reaches_the_scheduler() -> None:
         (["update", "nightly", *ACME, "--spread", "5m", "--if-version", "7"], ("if-match", '"7"')),
         (["pause", "nightly", *ACME, "--if-version", "7"], ("if-match", '"7"')),
         (["resume", "nightly", *ACME, "--if-version", "7"], ("if-match", '"7"')),
-        (["delete", "nightly", *ACME, "--if-version", "7"], ("if-match", '"7"')),
+        (["delete", "nightly", *ACME, "--yes", "--if-version", "7"], ("if-match", '"7"')),
     ],
 )
 def test_a_condition_reaches_the_scheduler(command: list[str], header: tuple[str, str]) -> None:

@@ -116,7 +116,7 @@ def test_every_command_does_something(command: str, tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
 
     with ApiServer(otherwise=answer_anything) as server:
-        result = run(*shlex.split(command, comments=True)[1:], server=server)
+        result = run(*shlex.split(command, comments=True)[1:], server=server, typed="y\n")
 
     assert result.exit_code == 0, result.output
     assert server.requests

@@ -72,7 +72,9 @@ class CalendarOptions(OptionSet):
     holidays: Annotated[
         list[str] | None, typer.Option(help="Holidays without fires, such as DE, DE-BY, US or NYSE. Repeatable.")
     ] = None
-    weekends: Annotated[bool, typer.Option("--weekends", help="No fires on Saturdays and Sundays.")] = False
+    weekends: Annotated[
+        bool, typer.Option("--exclude-weekends", "--weekends", help="No fires on Saturdays and Sundays.")
+    ] = False
     roll: Annotated[str | None, typer.Option(help="Where to shift fires on excluded dates: before, after or skip.")] = (
         None
     )

@@ -127,8 +127,8 @@ def _panel(title: str, rows: Sequence[Row], width: int) -> Iterator[str]:
     for row in rows:
         about = _wrapped(row.about, width - 4 - beside)
         if stacked:
-            head = f"{_styled(row.name, **_CYAN)}  {row.kind}"
-            yield f"{edge} {head}{' ' * (width - 6 - len(row.name) - len(row.kind))} {edge}"
+            for line in _wrapped(f"{row.name}  {row.kind}", width - 4):
+                yield f"{edge} {_styled(f'{line:<{width - 4}}', **_CYAN)} {edge}"
             yield from (f"{edge} {' ' * beside}{line:<{width - 4 - beside}} {edge}" for line in about)
             continue
         for number, line in enumerate(about or [""]):
