@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
 from functions.api.jobs.intake import Intake
 from functions.api.jobs.submit import Accepted, Submitter
+from functions.api.schedules.batch import ScheduleBatch
 from functions.api.schedules.extra_runs import ExtraRuns
 from functions.api.schedules.manager import ScheduleManager
-from functions.domain.errors import AlreadySettled, TooLate
+from functions.domain.errors import AlreadySettled, NotPlaced, TooLate
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.submission import Submission
@@ -61,6 +62,19 @@ class Clients(Host):
     def put_schedule(self, schedule: Schedule, conditions: Conditions = SMOOTHLY) -> Process:
         """A client creates or replaces a schedule."""
         return self._manage("put", conditions, lambda manager: manager.put(schedule))
+
+    def put_schedules(self, schedules: Sequence[Schedule], conditions: Conditions = SMOOTHLY) -> Process:
+        """A client creates or replaces several schedules at once."""
+        process = self.process("put", conditions, limit=REQUEST_LIMIT)
+        batch = self.build(ScheduleBatch, process, manager=self.build(ScheduleManager, process))
+
+        def request() -> None:
+            refused = [answer for answer in batch.put_read(schedules) if isinstance(answer, Exception)]
+            # What is stored and not placed is what its client has to know of.
+            for refusal in sorted(refused, key=lambda each: not isinstance(each, NotPlaced)):
+                raise refusal
+
+        return self.begin(process, request, conditions)
 
     def patch(self, key: str, edit: Callable[[Schedule], Schedule], conditions: Conditions = SMOOTHLY) -> Process:
         """A client changes a part of a schedule."""

@@ -92,6 +92,14 @@ class Schedules(Machine):
     def put(self, key, definition, conditions, skewed) -> None:
         self.put_it(key, definition, replace(conditions, ahead=conditions.ahead + skewed))
 
+    @rule(first=DEFINITIONS, second=DEFINITIONS, conditions=CONDITIONS, skewed=SKEWED)
+    def put_together(self, first, second, conditions, skewed) -> None:
+        """Of one tenant: they are written in one request, unless somebody is faster."""
+        keys = ("acme#nightly", "acme#weekly")
+        schedules = [self.asked_for(key, each) for key, each in zip(keys, (first, second), strict=True)]
+        conditions = replace(conditions, ahead=conditions.ahead + skewed)
+        self.began(self.world.put_schedules(schedules, conditions))
+
     @rule(which=st.integers(0, 20), conditions=CONDITIONS)
     def put_again(self, which, conditions) -> None:
         """A client that got no answer, or has not heard of what others did, puts what it has put before."""
@@ -145,13 +153,16 @@ class Schedules(Machine):
         return self.world.promises.schedules.truth.keys(*(statuses or (Status.ACTIVE, Status.PAUSED)))
 
     def put_it(self, key, definition, conditions) -> None:
+        self.began(self.world.put_schedule(self.asked_for(key, definition), conditions))
+
+    def asked_for(self, key, definition) -> Schedule:
         self.number += 1
         tenant, _, schedule_id = key.partition("#")
         payload = LARGE if self.number % 7 == 0 else str(self.number)
         job = replace(definition["job"], payload=Payload(text=payload))
         schedule = with_sense(a_schedule(tenant=tenant, schedule_id=schedule_id), **{**definition, "job": job})
         self.asked.append(schedule)
-        self.began(self.world.put_schedule(schedule, conditions))
+        return schedule
 
 
 def with_sense(schedule: Schedule, **parts) -> Schedule:

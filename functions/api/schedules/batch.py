@@ -106,22 +106,21 @@ class ScheduleBatch:
 
     def put(self, bodies: Sequence[Any], rules: Rules, *, caller: str = "") -> list[Put | Exception]:
         """An answer each, in order: put, or the Misshapen or TickwheelError that refuses it. Putting any of them again is safe."""
-        ends_at = self.clock.monotonic() + BEGIN_WITHIN
         answers = _Answers()
-        by_tenant: dict[str, dict[str, Asking]] = {}
+        schedules: dict[int, Schedule] = {}
         for number, body in enumerate(bodies):
             try:
-                schedule = self.read(body, rules)
-                answers.enter(schedule, number)
-                asking = self.manager.asking_to_put(schedule, caller=caller)
+                schedules[number] = self.read(body, rules)
             except Exception as error:  # noqa: BLE001  it is that of one: those beside it are put
                 answers.refused[number] = self._refusal(error, tenant=_tenant_of(body))
-            else:
-                by_tenant.setdefault(schedule.tenant, {})[asking.key] = asking
-        for tenant, askings in by_tenant.items():
-            self._change(askings, answers, tenant=tenant, ends_at=ends_at)
-        self._carry_on(answers)
+        self._put(schedules, answers, caller=caller)
         return self._in_order(answers, count=len(bodies))
+
+    def put_read(self, schedules: Sequence[Schedule], *, caller: str = "") -> list[Put | Exception]:
+        """As `put`, of schedules that their tenants may have."""
+        answers = _Answers()
+        self._put(dict(enumerate(schedules)), answers, caller=caller)
+        return self._in_order(answers, count=len(schedules))
 
     def read(self, body: Any, rules: Rules) -> Schedule:
         """A schedule that its tenant may have. Raises Misshapen, and what refuses it."""
@@ -134,6 +133,21 @@ class ScheduleBatch:
         self.admission.check(schedule.tenant, schedule.job.priority)
         self.admission.check_flows(schedule.tenant, schedule.job.flows, field="job.flow")
         return schedule
+
+    def _put(self, schedules: Mapping[int, Schedule], answers: _Answers, *, caller: str) -> None:
+        ends_at = self.clock.monotonic() + BEGIN_WITHIN
+        by_tenant: dict[str, dict[str, Asking]] = {}
+        for number, schedule in schedules.items():
+            try:
+                answers.enter(schedule, number)
+                asking = self.manager.asking_to_put(schedule, caller=caller)
+            except Exception as error:  # noqa: BLE001  as above
+                answers.refused[number] = self._refusal(error, tenant=schedule.tenant)
+            else:
+                by_tenant.setdefault(schedule.tenant, {})[asking.key] = asking
+        for tenant, askings in by_tenant.items():
+            self._change(askings, answers, tenant=tenant, ends_at=ends_at)
+        self._carry_on(answers)
 
     def _change(self, askings: Mapping[str, Asking], answers: _Answers, *, tenant: str, ends_at: float) -> None:
         caught_up = CaughtUpChanger(changer=self.changer, materialiser=self.materialiser)
