@@ -44,10 +44,13 @@ def invoice():
 """
 
 BUNDLING = f"""\
+from pathlib import Path
+
 from {ENGINE}.infra.bundling import CodeBundler
 from {ENGINE}.infra.handler_names import read_handlers
 from {ENGINE}.infra.handlers import HandlersBundler
 
+Path("task").mkdir()
 CodeBundler(host=True).try_bundle("task")
 HandlersBundler(read_handlers("./functions"), host=True).try_bundle("layer")
 """
@@ -62,11 +65,12 @@ from {ENGINE}.functions.adapters.targets.handlers import HandlerCaller
 from {ENGINE}.functions.domain.targets.options import USUAL
 from {ENGINE}.functions.runtime.handler_files import HandlerFiles
 from {ENGINE}.functions.worker.user_handlers import RegisteredHandlers
-from {ENGINE}.testkit.builders import an_invocation
+from {ENGINE}.functions.ports.targets import Invocation
 
 handlers = RegisteredHandlers({{}}, HandlerFiles(), note=print)
 call = HandlerCaller(handlers).call
-print(list(handlers), call("handler:invoice", None, an_invocation(), options=USUAL, timeout=timedelta(seconds=30)))
+given = Invocation(**{{name: None for name in Invocation.__dataclass_fields__}})
+print(list(handlers), call("handler:invoice", None, given, options=USUAL, timeout=timedelta(seconds=30)))
 """
 
 
