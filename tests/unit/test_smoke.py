@@ -198,7 +198,7 @@ def test_unsigned_calls_that_are_all_refused_pass() -> None:
         seen = front_door.unsigned(ground)
         ground.close()
 
-    assert seen == "403 from 53 routes"
+    assert seen == "403 from 54 routes"
 
 
 def _as_a_gateway_without(path: str) -> Callable[[Request], Answer]:
