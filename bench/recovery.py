@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import get_args
 from uuid import uuid4
 
 from rich.box import SIMPLE
@@ -32,7 +31,7 @@ from tickwheel.local import Stack, local_stack
 from verification.deployed import processes_of
 
 _STAGE = Stage.named("local")
-_PRIORITIES: tuple[Priority, ...] = get_args(Priority)
+_PRIORITIES: tuple[Priority, ...] = tuple(Priority)
 _LIVES_FOR = FIRST_AFTER + 2 * SECOND
 """So that a worker that hides its messages has done so once."""
 
@@ -48,7 +47,7 @@ class Case:
     """A job whose worker is killed. lives_for: so long after its target was called. Of a class of its own, and so with a worker of its own."""
 
     name: str
-    priority: Priority = "normal"
+    priority: Priority = Priority.NORMAL
     delivery: Delivery = Delivery.EXACTLY_ONCE
     timeout: timedelta = _USUAL_TIMEOUT
     lives_for: timedelta = _LIVES_FOR
@@ -65,8 +64,8 @@ class Case:
 ROUNDS: Sequence[Sequence[Case]] = (
     (
         Case("timeout of 30 s, the default"),
-        Case("timeout of 50 s, the longest", "critical", timeout=_STAGE.longest_attempt),
-        Case("at_least_once", "low", Delivery.AT_LEAST_ONCE),
+        Case("timeout of 50 s, the longest", Priority.CRITICAL, timeout=_STAGE.longest_attempt),
+        Case("at_least_once", Priority.LOW, Delivery.AT_LEAST_ONCE),
     ),
     (Case("killed in its first second", lives_for=timedelta(0)),),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -19,12 +18,6 @@ from infra.stage_parts import InvalidStage
 
 Target: TypeAlias = sqs.IQueue | lambda_.IFunction | sns.ITopic | events.IEventBus | sfn.IStateMachine
 """What a job may call and a CDK app may hold."""
-
-MOST_OF_ALL = 1_500
-"""Characters of the ARNs of all given targets: they stand in the environment of functions, which is 4 KB
-(https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html)."""
-
-_LONGEST_REGION, _ACCOUNT = "ap-southeast-1", "0" * 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +65,6 @@ def given_target(target: Target) -> GivenTarget:
     )
 
 
-def check_given(targets: Sequence[GivenTarget]) -> None:
-    """Raises InvalidStage where they are more than functions have room for."""
-    size = sum(len(_as_long_as_can_be(target.arn)) + 4 for target in targets)
-    if size > MOST_OF_ALL:
-        raise InvalidStage(
-            f"targets has {len(targets)} constructs, whose ARNs have {size} characters: use at most {MOST_OF_ALL}, or a "
-            "pattern such as arn:aws:sqs:*:123456789012:orders-* in place of many"
-        )
-
-
 def _by_name(target: Any, shape: _Shape) -> str | None:
     resource = target.node.default_child
     if not isinstance(resource, cdk.CfnResource) or resource.cfn_resource_type != shape.resource:
@@ -91,9 +74,3 @@ def _by_name(target: Any, shape: _Shape) -> str | None:
         return None
     stack = cdk.Stack.of(target)
     return f"arn:{stack.partition}:{shape.kind}:{stack.region}:{stack.account}:{SERVICES[shape.kind].prefix}{name}"
-
-
-def _as_long_as_can_be(arn: str) -> str:
-    return (
-        arn if not cdk.Token.is_unresolved(arn) else f"arn:aws:lambda:{_LONGEST_REGION}:{_ACCOUNT}:function:{'x' * 64}"
-    )

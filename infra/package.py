@@ -22,6 +22,7 @@ from functions.api import openapi
 from functions.domain.targets.handler_names import HandlerNames
 from infra.acknowledge import acknowledge
 from infra.bundling import FUNCTIONS, PYTHON_VERSION, REQUIREMENTS, CodeBundler, LayerBundler, lambda_python
+from infra.environment_room import check_room
 from infra.event_templates import check_handlers
 from infra.handler_names import OWN_FOLDER, UserHandlers, has_more_than_built_in
 from infra.handlers import HandlersBundler, NamesBundler, names_of
@@ -137,6 +138,9 @@ class Function(Construct):
         )
         self.role = _role(self)
         self.grant("logs:CreateLogStream", "logs:PutLogEvents", on=[self.log_group.log_group_arn])
+        variables = _shared_environment(name, deployment) | dict(environment)
+        if deployment.surroundings.targets:
+            check_room(self, variables)
         function = lambda_.Function(
             self,
             "Function",
@@ -151,7 +155,7 @@ class Function(Construct):
             role=self.role,
             log_group=self.log_group,
             tracing=lambda_.Tracing.ACTIVE,
-            environment=_shared_environment(name, deployment) | dict(environment),
+            environment=variables,
             # The next tick repeats a lost one; a retried or late tick only competes with it.
             retry_attempts=0 if max_event_age else None,
             max_event_age=max_event_age,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import get_args
 
 from smoke.check import Check, Phase
 from smoke.faults import Wrong
@@ -13,10 +12,10 @@ from smoke.ground import ECHO, REFUSES, TRIAL, Ground
 from tickwheel.client.dead_letters import DeadLetterFilter
 from tickwheel.client.jobs import Delivery, NewJob, Priority, Submitted
 
-PRIORITIES: tuple[Priority, ...] = get_args(Priority)
-DELIVERIES: tuple[Delivery, ...] = get_args(Delivery)
+PRIORITIES: tuple[Priority, ...] = tuple(Priority)
+DELIVERIES: tuple[Delivery, ...] = tuple(Delivery)
 
-ENDS: dict[Delivery, str] = {"exactly_once": "succeeded", "at_most_once": "attempted"}
+ENDS: dict[Delivery, str] = {Delivery.EXACTLY_ONCE: "succeeded", Delivery.AT_MOST_ONCE: "attempted"}
 """Of jobs that leave a row; an `at_least_once` one is seen by its dead letter."""
 
 _SAMPLES = 20

@@ -19,14 +19,24 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient, DynamoDBServiceResource
 
 ENGINE = Path(__file__).resolve().parent.parent / ".tools" / "dynamodb_local"
+"""In the checkout that this is a module of."""
 
 _START_SECONDS = 60
 
 
+def java_missing_because() -> str | None:
+    """What to do where there is no Java."""
+    return (
+        None
+        if shutil.which("java")
+        else "there is no `java` on PATH: install Java 17, and in a checkout run `make setup` again"
+    )
+
+
 def missing_because() -> str | None:
     """Why the engine cannot run here, or None when it can."""
-    if shutil.which("java") is None:
-        return "there is no `java` on PATH: install Java 17 and run `make setup` again"
+    if because := java_missing_because():
+        return because
     if not (ENGINE / "DynamoDBLocal.jar").is_file():
         return f"there is no DynamoDBLocal.jar in {ENGINE}: run `make setup` again"
     return None
@@ -38,7 +48,8 @@ class DynamoDBLocal(Started):
     It has no option for the address to listen on; it is spoken to over the loopback and holds test data only.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, engine: Path = ENGINE) -> None:
+        self._engine = engine
         self.port = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed by stop
@@ -56,7 +67,7 @@ class DynamoDBLocal(Started):
         options = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m", "-Djava.library.path=DynamoDBLocal_lib"]
         self._process = subprocess.Popen(
             ["java", *options, "-jar", "DynamoDBLocal.jar", "-inMemory", "-disableTelemetry", "-port", str(self.port)],
-            cwd=ENGINE,
+            cwd=self._engine,
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=subprocess.STDOUT,

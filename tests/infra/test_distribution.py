@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -34,17 +35,51 @@ def test_it(scheduler):
 """
 
 
-@pytest.fixture(scope="module")
-def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("wheels")
-    assert main(folder) == 0
-    return {path.name.partition("-")[0]: path for path in folder.glob("*.whl")}
+HANDLERS = """\
+from tickwheel.handlers import handler
+
+@handler
+def invoice():
+    return {"of": __name__}
+"""
+
+BUNDLING = f"""\
+from {ENGINE}.infra.bundling import CodeBundler
+from {ENGINE}.infra.handler_names import read_handlers
+from {ENGINE}.infra.handlers import HandlersBundler
+
+CodeBundler(host=True).try_bundle("task")
+HandlersBundler(read_handlers("./functions"), host=True).try_bundle("layer")
+"""
+
+LOADING = f"""\
+import sys
+from datetime import timedelta
+
+sys.path[0] = "task"  # as in Lambda: not the folder of the user
+sys.path.append("layer/python")
+from {ENGINE}.functions.adapters.targets.handlers import HandlerCaller
+from {ENGINE}.functions.domain.targets.options import USUAL
+from {ENGINE}.functions.runtime.handler_files import HandlerFiles
+from {ENGINE}.functions.worker.user_handlers import RegisteredHandlers
+from {ENGINE}.testkit.builders import an_invocation
+
+handlers = RegisteredHandlers({{}}, HandlerFiles(), note=print)
+call = HandlerCaller(handlers).call
+print(list(handlers), call("handler:invoice", None, an_invocation(), options=USUAL, timeout=timedelta(seconds=30)))
+"""
 
 
 @pytest.fixture(scope="module")
 def python(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of an environment with nothing in it but `tickwheel[cdk,testing]` and pytest."""
-    folder = tmp_path_factory.mktemp("empty")
+    client, engine = wheels["tickwheel"], wheels[ENGINE]
+    wanted = [f"tickwheel[cdk,testing] @ {client.as_uri()}", engine, "pytest"]
+    return an_environment(tmp_path_factory.mktemp("empty"), wanted)
+
+
+def an_environment(folder: Path, wanted: Sequence[str | Path]) -> Path:
+    """The interpreter of one with these packages alone."""
     uv = ROOT / ".tools" / "bin" / "uv"
     subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, folder / "venv"], check=True)
     found = folder / "venv" / "bin" / "python"
@@ -52,8 +87,6 @@ def python(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) ->
     pinned = pins(ROOT / "requirements.txt") | pins(ROOT / "scripts" / "uv.txt")
     constraints = folder / "constraints.txt"
     constraints.write_text("".join(f"{name}=={version}\n" for name, version in pinned.items()))
-    client, engine = wheels["tickwheel"], wheels[ENGINE]
-    wanted = [f"tickwheel[cdk,testing] @ {client.as_uri()}", engine, "pytest"]
     subprocess.run(
         [uv, "pip", "install", "--quiet", "--python", found, "--constraint", constraints, *wanted], check=True
     )
@@ -81,6 +114,7 @@ def test_nothing_in_the_engine_imports_a_package_of_the_repository_by_its_own_na
 
     own = {path.name for path in ROOT.iterdir() if (path / "__init__.py").is_file()} - {"tickwheel"}
     assert own >= set(PACKAGES)
+    assert "tests" in own
     assert [found for found in imported if found[1] in own] == []
     assert len(modules) > 300
 
@@ -96,6 +130,17 @@ def test_the_client_and_the_command_run_where_nothing_else_is_installed(python: 
 
     assert "submit" in told.stdout
     subprocess.run([python, "-c", "from tickwheel.client import Client"], check=True)
+
+
+def test_the_extra_cdk_brings_the_cost_of_a_stage_and_not_its_picture(python: Path, tmp_path: Path) -> None:
+    command = [python.parent / "tickwheel", "cost", "--jobs-per-day", "1000", "--picture", "cost.png"]
+
+    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=_environment())
+
+    assert "Tickwheel prod" in told.stdout, told.stderr
+    assert told.returncode == 1
+    assert "pip install 'tickwheel[picture]'" in told.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_users_test_has_a_scheduler_in_memory_by_its_fixture(python: Path, tmp_path: Path) -> None:
@@ -138,6 +183,21 @@ def test_the_zip_of_an_installed_engine_holds_its_functions_below_its_name(pytho
     program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from {ENGINE}.functions.domain import faults; print(faults.__file__)"
     told = subprocess.run([python, "-I", "-c", program], capture_output=True, text=True, check=True)
     assert told.stdout.startswith(str(tmp_path))
+
+
+def test_a_users_handlers_may_be_a_package_called_functions(python: Path, tmp_path: Path) -> None:
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "billing.py").write_text(HANDLERS)
+
+    def run(program: str) -> str:
+        told = subprocess.run(
+            [python, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True, env=_environment()
+        )
+        return told.stdout.strip()
+
+    run(BUNDLING)
+
+    assert run(LOADING) == "['invoice'] Succeeded(result='{\"of\": \"functions.billing\"}')"
 
 
 def test_both_wheels_have_the_version_that_one_asks_of_the_other(wheels: dict[str, Path]) -> None:

@@ -297,6 +297,17 @@ def test_what_somebody_has_deleted_meanwhile_is_deleted_and_made_again_by_a_chan
     assert stack.ask("Delete", a_schedule(HOURLY), physical_id="acme/nightly")["Status"] == "SUCCESS"
 
 
+def test_a_schedule_that_somebody_has_paused_stays_paused_through_a_change(stack: CloudFormation) -> None:
+    stack.create(a_schedule())
+    stack.stage.call("POST", "/v1/schedules/nightly:pause", {"note": "why"}, query={"tenant": "acme"})
+
+    stack.update(a_schedule(HOURLY), before=a_schedule())
+
+    there = stored(stack.stage)
+    assert there is not None
+    assert (there["status"], there["every"]) == ("paused", {"interval": "PT1H"})
+
+
 def test_a_deletion_that_fails_is_told_so_that_it_can_be_tried_again(stack: CloudFormation) -> None:
     stack.create(a_schedule())
     stack.fails = 1

@@ -10,6 +10,7 @@ from tests.api_server import Answer, ApiServer, Request
 from tests.command_line import assert_wrong_usage, run
 from tests.unit.test_client_schedules import refused, schedule_json
 from tickwheel.client.schedules import NewSchedule
+from tickwheel.commands.import_plan import Applied
 
 CRONTAB = """\
 # a comment
@@ -46,13 +47,16 @@ class Stored:
         return Answer(200, {"results": [self.put(each) for each in request.json["schedules"]]})
 
     def put(self, asked: dict[str, Any]) -> dict[str, Any]:
-        self.puts.append(asked["id"])
         before = self.schedules.get(asked["id"])
         base = {name: value for name, value in schedule_json().items() if name not in {"cron", "job"}}
-        body = {**base, **asked, "version": before["version"] + 1 if before else 1}
+        body = {**base, **asked, "version": before["version"] if before else 1}
+        change = "unchanged" if body == before else "updated" if before else "created"
+        if change != "unchanged":
+            self.puts.append(asked["id"])
+            body["version"] += change == "updated"
         self.schedules[asked["id"]] = body
         standing = {name: value for name, value in body.items() if name in base}
-        return {"status": 200 if before else 201, "change": "updated" if before else "created", "schedule": standing}
+        return {"status": 200 if before else 201, "change": change, "schedule": standing}
 
 
 def lines_of(file: Path) -> list[dict[str, Any]]:
@@ -122,15 +126,31 @@ def test_what_the_scheduler_refuses_is_named(crontab: Path) -> None:
 
 
 def test_an_interrupted_application_names_what_was_not_sent(crontab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_arguments: object, **_options: object) -> None:
-        raise KeyboardInterrupt
+    crontab.write_text("".join(f"{minute} 3 * * * /bin/job {minute}\n" for minute in range(60)) * 5)
+    whole: Any = Applied.note
 
-    monkeypatch.setattr("tickwheel.client.calls.schedules.Schedules.put_many", interrupted)
+    def interrupted(applied: Applied, result: Any) -> None:
+        if len(applied.created) == 30:
+            raise KeyboardInterrupt
+        whole(applied, result)
+
+    monkeypatch.setattr(Applied, "note", interrupted)
+    asked = ("import", str(crontab), "--from", "crontab", *WANTED, "--apply")
     with ApiServer(otherwise=Stored()) as server:
-        result = run("import", str(crontab), "--from", "crontab", *WANTED, "--apply", "--json", server=server)
+        result = run(*asked, "--json", server=server)
+    with ApiServer(otherwise=Stored()) as server:
+        text = run(*asked, server=server)
 
-    assert result.exit_code == 1
-    assert len(json.loads(result.stdout)["applied"]["unsent"]) == 2
+    assert (result.exit_code, text.exit_code) == (130, 130)
+    applied = json.loads(result.stdout)["applied"]
+    assert len(applied["created"]) == 30
+    assert applied["unanswered"]
+    assert applied["unsent"]
+    named = [*applied["created"], *applied["unanswered"], *applied["unsent"]]
+    assert len(named) == len(set(named)) == 300
+    assert "interrupted: created 30, changed 0, unchanged 0, refused 0, unanswered " in text.stdout
+    assert ", never sent " in text.stdout
+    assert "repeat this with --apply" in text.stderr
 
 
 def test_the_file_of_a_plan_is_imported_like_any_other(crontab: Path) -> None:
@@ -167,6 +187,53 @@ def test_a_large_payload_is_exported_whole_and_a_paused_schedule_as_paused(tmp_p
     assert line["job"]["payload"] == {"a": 1}
 
 
+SECRET = "AKIA-very-secret"
+WITH_ENVIRONMENT = f"""\
+SHELL=/bin/bash
+AWS_SECRET={SECRET}
+0 3 * * * /usr/local/bin/backup
+TOKEN = "{SECRET}"
+0 4 * * * /usr/local/bin/report
+"""
+
+
+@pytest.mark.parametrize("printed_as", [(), ("--json",)])
+def test_what_the_environment_of_a_crontab_holds_is_named_and_not_copied(
+    crontab: Path, printed_as: tuple[str, ...]
+) -> None:
+    crontab.write_text(WITH_ENVIRONMENT)
+    with ApiServer(otherwise=Stored()) as server:
+        result = run("import", str(crontab), "--from", "crontab", *WANTED, "--apply", *printed_as, server=server)
+        sent = b"".join(request.body for request in server.requests).decode()
+
+    file = (crontab.parent / "jobs.schedules.jsonl").read_text()
+    assert SECRET not in result.stdout + result.stderr + file + sent
+    plain = " ".join(result.stdout.split())
+    assert "AWS_SECRET" in plain
+    assert "--with-environment" in plain
+    assert all("environment" not in line["job"]["payload"] for line in lines_of(Path("jobs.schedules.jsonl")))
+
+
+def test_the_environment_is_a_part_of_payloads_where_that_is_wanted(crontab: Path) -> None:
+    crontab.write_text(WITH_ENVIRONMENT)
+    result = run("import", str(crontab), "--from", "crontab", *WANTED, "--with-environment", "--json")
+
+    backup, report = lines_of(Path("jobs.schedules.jsonl"))
+    assert backup["job"]["payload"]["environment"] == {"SHELL": "/bin/bash", "AWS_SECRET": SECRET}
+    assert report["job"]["payload"]["environment"]["TOKEN"] == SECRET
+    remarks = [" ".join(each["remarks"]) for each in json.loads(result.stdout)["planned"]]
+    assert "values of AWS_SECRET, SHELL, which may be secret" in remarks[0]
+    assert SECRET not in " ".join(remarks)
+    assert_wrong_usage("import", str(crontab), "--with-environment", said="--with-environment needs --from")
+
+
+def test_standard_input_is_a_file_of_another_program_too(crontab: Path) -> None:
+    result = run("import", "-", "--from", "crontab", *WANTED, typed="0 3 * * * /bin/backup\n@reboot /bin/x\n")
+
+    assert "1 planned, 0 of them with differences, 1 left out" in result.stdout
+    assert [line["cron"] for line in lines_of(Path("stdin.schedules.jsonl"))] == ["0 3 * * *"]
+
+
 def test_a_file_that_cannot_be_read_is_left_out_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bad.crontab").write_bytes(b"\xff\xfe")
@@ -200,8 +267,8 @@ def test_a_system_crontab_has_users(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert planned["schedule"]["job"]["payload"] == {
         "command": "test -x /usr/bin/certbot",
         "user": "root",
-        "environment": {"PATH": "/bin"},
     }
+    assert "sets PATH" in planned["remarks"][0]
     assert planned["next_there"] == planned["next_here"]
     (mistaken,) = json.loads(user.stdout)["planned"]
     assert "is it a user" in mistaken["remarks"][0]

@@ -38,12 +38,12 @@ def bodies(server: ApiServer) -> list[dict[str, Any]]:
     [
         (["cancel", "--yes"], "cancel", {}),
         (["cancel", "--dry-run"], "cancel", {"dry_run": True}),
-        (["run-now", "--rate", "7.5"], "run_now", {"rate": 7.5}),
+        (["run-now", "--rate", "7.5", "--yes"], "run_now", {"rate": 7.5}),
         (["run-now", "--dry-run"], "run_now", {"dry_run": True}),
-        (["reschedule", "--by", "2h"], "reschedule", {"by": 7_200}),
-        (["reschedule", "--by", "-1d"], "reschedule", {"by": -86_400}),
+        (["reschedule", "--by", "2h", "--yes"], "reschedule", {"by": 7_200}),
+        (["reschedule", "--by", "-1d", "--yes"], "reschedule", {"by": -86_400}),
         (
-            ["reschedule", "--to", "2030-01-31T10:00:00+01:00", "--spread", "1h"],
+            ["reschedule", "--to", "2030-01-31T10:00:00+01:00", "--spread", "1h", "--yes"],
             "reschedule",
             {"to": "2030-01-31T09:00:00Z", "spread": 3_600},
         ),
@@ -112,23 +112,37 @@ def test_any_other_shift_is_refused(text: str) -> None:
         parse_shift(text)
 
 
-def test_a_cancel_counts_first_shows_the_jobs_and_asks() -> None:
-    with ApiServer(ACCEPTED, COUNTED, ACCEPTED, DONE) as server:
-        result = run("cancel", *EU, server=server, typed="y\n")
+@pytest.mark.parametrize(
+    ("arguments", "sent", "question"),
+    [
+        (["cancel"], {"action": "cancel"}, "Cancel 3 jobs for good?"),
+        (["reschedule", "--by", "2h"], {"action": "reschedule", "by": 7_200}, "Reschedule 3 jobs?"),
+        (["run-now", "--rate", "7"], {"action": "run_now", "rate": 7}, "Run 3 jobs now?"),
+    ],
+)
+def test_what_changes_many_jobs_counts_first_shows_them_and_asks(
+    arguments: list[str], sent: dict[str, Any], question: str
+) -> None:
+    done = Answer(200, operation_json(action=sent["action"]))
+    with ApiServer(ACCEPTED, COUNTED, ACCEPTED, done) as server:
+        result = run(*arguments, *EU, server=server, typed="y\n")
 
     assert result.exit_code == 0, result.output
-    assert bodies(server) == [{**ASKED, "action": "cancel", "dry_run": True}, {**ASKED, "action": "cancel"}]
+    assert bodies(server) == [{**ASKED, **sent, "dry_run": True}, {**ASKED, **sent}]
     assert "j1~x" in result.stdout
     assert "3 match; these are the first 2" in result.stdout
-    assert "Cancel 3 jobs for good?" in result.stderr
-    assert result.stdout.endswith("cancelled 3 of 3\n")
+    assert f"{question} At {server.url}." in result.stderr
+    assert result.stdout.endswith("3 of 3\n")
 
 
-def test_a_cancel_that_is_not_confirmed_changes_nothing() -> None:
+@pytest.mark.parametrize("arguments", [["cancel"], ["reschedule", "--by", "2h"], ["run-now"]])
+def test_what_is_not_confirmed_changes_nothing(arguments: list[str]) -> None:
     with ApiServer(ACCEPTED, COUNTED) as server:
-        result = run("cancel", *EU, server=server, typed="n\n")
+        result = run(*arguments, *EU, server=server, typed="n\n")
+        script = run(*arguments, *EU, "--json", server=server)
 
-    assert result.exit_code == 1
+    assert (result.exit_code, script.exit_code) == (1, 2)
+    assert "add --yes" in script.stderr
     assert [body.get("dry_run") for body in bodies(server)] == [True]
 
 
@@ -151,8 +165,8 @@ def test_a_count_that_did_not_come_to_its_end_is_not_asked_about() -> None:
 
 def test_without_waiting_the_id_is_reported_at_once() -> None:
     with ApiServer(ACCEPTED, ACCEPTED) as server:
-        people = run("run-now", *EU, "--no-wait", server=server)
-        script = run("run-now", *EU, "--no-wait", "--json", server=server)
+        people = run("run-now", *EU, "--yes", "--no-wait", server=server)
+        script = run("run-now", *EU, "--yes", "--no-wait", "--json", server=server)
 
     assert people.stdout == (f"accepted {ID}: show it with `tickwheel operations show {ID} --tenant acme`\n")
     assert json.loads(script.stdout)["id"] == ID

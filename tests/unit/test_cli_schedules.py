@@ -429,10 +429,15 @@ def test_a_preview_shows_both_clocks_and_what_moves_a_fire() -> None:
 
 def test_a_deletion_is_confirmed() -> None:
     with ApiServer(Answer(200, {}), Answer(200, {})) as server:
-        result = run("schedule", "delete", "nightly", *ACME, server=server)
-        as_json = run("schedule", "delete", "nightly", *ACME, "--json", server=server)
+        refused = run("schedule", "delete", "nightly", *ACME, server=server, typed="n\n")
+        unasked = run("schedule", "delete", "nightly", *ACME, "--json", server=server)
+        assert server.requests == []
+        result = run("schedule", "delete", "nightly", *ACME, server=server, typed="y\n")
+        as_json = run("schedule", "delete", "nightly", *ACME, "--yes", "--json", server=server)
 
-    assert result.stdout == "deleted nightly\n"
+    assert (refused.exit_code, unasked.exit_code) == (1, 2)
+    assert f"Delete the schedule nightly of acme for good? At {server.url}." in result.stderr
+    assert result.stdout.endswith("deleted nightly\n")
     assert json.loads(as_json.stdout) == {"id": "nightly", "tenant": "acme", "status": "deleted"}
 
 

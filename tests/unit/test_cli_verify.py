@@ -159,7 +159,7 @@ def test_wrong_usage_is_refused_before_anything_runs(arguments: list[str], compl
 
 
 def test_an_episode_of_dynamodb_is_repeated_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "dynamodb", lambda: nullcontext(in_memory))
+    monkeypatch.setattr(engine, "dynamodb", lambda _tell: nullcontext(in_memory))
     mutations.fails_without_a_letter(monkeypatch)
 
     result = run("--on", "dynamodb", "--jobs", "100", "--seed", "1", "--faults", "none")
@@ -175,7 +175,7 @@ def test_without_java_it_says_what_dynamodb_needs(monkeypatch: pytest.MonkeyPatc
     result = run("--on", "dynamodb", "--jobs", "100")
 
     assert result.exit_code == 1
-    assert "there is no `java` on PATH: install Java 17 and run `make setup` again" in result.stderr
+    assert "there is no `java` on PATH: install Java 17, and in a checkout run `make setup` again" in result.stderr
 
 
 def test_neighbouring_seeds_have_no_episode_in_common() -> None:

@@ -12,6 +12,7 @@ from tests.either_client import made_client
 from tickwheel.client import Client
 from tickwheel.client.backoff import Backoff
 from tickwheel.client.breakers import Breaker
+from tickwheel.client.words import BreakerState
 from tickwheel.errors import Unreachable
 
 HOST = "https://example.com"
@@ -53,7 +54,7 @@ def test_breakers_are_reported_page_by_page() -> None:
     assert found[0] == Breaker(
         tenant="acme",
         destination=HOST,
-        state="open",
+        state=BreakerState.OPEN,
         opened_at=datetime(2030, 1, 31, 9, tzinfo=UTC),
         until=datetime(2030, 1, 31, 9, 0, 30, tzinfo=UTC),
         error_class="http_503",

@@ -8,6 +8,7 @@ import pytest
 from tests.api_server import LOST, Answer, ApiServer
 from tests.unit.test_client_schedules import a_client
 from tickwheel.client.dead_letters import DeadLetter, DeadLetterFilter, LetterFilter, NotDone, Part, Replay
+from tickwheel.client.words import JobState, ReplayOutcome
 from tickwheel.errors import ApiProblem, InvalidRequest, Unreachable
 
 ACME = DeadLetterFilter(tenant="acme")
@@ -127,7 +128,7 @@ def test_a_replay_is_sent_again_after_a_lost_answer() -> None:
     with ApiServer(LOST, Answer(200, answer)) as server, a_client(server) as client:
         outcome = client.dead_letters.replay(ID)
 
-    assert outcome == Replay(id=ID, job_id="j1~x", outcome="already_replayed", state="running")
+    assert outcome == Replay(id=ID, job_id="j1~x", outcome=ReplayOutcome.ALREADY_REPLAYED, state=JobState.RUNNING)
     assert [(request.method, request.path) for request in server.requests] == [("POST", f"{PATH}:replay")] * 2
 
 

@@ -1,17 +1,19 @@
 """The values of the client are those that the API's description says it answers with, field by field."""
 
 import textwrap
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING
 from datetime import date, datetime, timedelta
 from types import NoneType
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 import pytest
 
 from functions.api.openapi import document
 from scripts.client_values import SCHEMAS, SHAPES, UNREAD, described_paths, missing, paths_of, resolved, with_fields
 from tickwheel.client.answers import Answer, wires_of
+from tickwheel.client.words import Word
 
 CALLS = {
     "Deleted",
@@ -68,10 +70,23 @@ def test_a_field_is_of_the_type_that_is_described(value: type[Answer]) -> None:
         if schema is None or wire.read is not None or not (kinds := kinds_of(schema)):
             continue
         given = [kind for kind in get_args(hint) if kind is not NoneType] if NoneType in get_args(hint) else [hint]
-        if get_origin(given[0]) is Literal:
-            assert set(get_args(given[0])) == set(resolved(schema)["enum"]), field.name
+        if "enum" in resolved(schema):
+            assert issubclass(given[0], Word), f"{field.name}: add an enum to tickwheel/client/words.py"
+            assert set(resolved(schema)["enum"]) <= set(given[0]), field.name
         else:
             assert issubclass(get_origin(given[0]) or given[0], kinds), field.name
+
+
+def test_a_word_is_one_that_some_answer_has() -> None:
+    described: dict[type[Word], set[str]] = defaultdict(set)
+    for value in SHAPES:
+        for field, hint, wire in wires_of(value):
+            schema, _ = at(SHAPES[value][0], field.name if wire.path is None else wire.path)
+            for kind in (hint, *get_args(hint)):
+                if isinstance(kind, type) and issubclass(kind, Word) and schema is not None:
+                    described[kind] |= set(resolved(schema)["enum"])
+
+    assert described == {kind: set(kind) for kind in Word.__subclasses__()}
 
 
 def test_every_answer_is_a_value_of_the_client_or_a_page_of_them() -> None:

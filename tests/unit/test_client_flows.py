@@ -169,4 +169,7 @@ def test_the_command_lists_a_row_a_flow_and_says_where_there_is_none() -> None:
 )
 def test_the_command_deletes_limits(was_set: bool, said: str) -> None:
     with ApiServer(Answer(200, {"tenant": "acme", "key": "stripe", "was_set": was_set})) as server:
-        assert run("flow", "delete", "stripe", "--tenant", "acme", server=server).stdout == said
+        unasked = run("flow", "delete", "stripe", "--tenant", "acme", server=server, typed="n\n")
+        assert (unasked.exit_code, server.requests) == (1, [])
+        assert "Delete the limits of the flow stripe of acme?" in unasked.stderr
+        assert run("flow", "delete", "stripe", "--tenant", "acme", "--yes", server=server).stdout == said

@@ -10,6 +10,7 @@ from tests.unit.test_client_tenants import a_client
 from tickwheel.client.breakers import Breaker
 from tickwheel.client.health import ClassHealth, Listed, ShardHealth, ShardsHealth, SweeperHealth, UnservedTenant
 from tickwheel.client.pulse import FIGURES, Lag, Standout
+from tickwheel.client.words import BreakerState, Priority, TenantStatus
 from tickwheel.errors import ApiProblem, Unreachable
 
 AT = "2030-01-31T12:00:00.000Z"
@@ -151,7 +152,7 @@ def test_all_that_learns_of_a_stage_in_trouble_is_read() -> None:
         found = client.health()
 
     assert found.classes[2] == ClassHealth(
-        priority="normal",
+        priority=Priority.NORMAL,
         depth=1_234,
         waiting=17,
         budget=50_000,
@@ -182,7 +183,7 @@ def test_all_that_learns_of_a_stage_in_trouble_is_read() -> None:
         Breaker(
             tenant="acme",
             destination="https://[2001:db8::1]:8443",
-            state="half_open",
+            state=BreakerState.HALF_OPEN,
             opened_at=datetime(2030, 1, 30, 9, tzinfo=UTC),
             until=NOON + timedelta(seconds=30),
             error_class="timeout",
@@ -190,7 +191,9 @@ def test_all_that_learns_of_a_stage_in_trouble_is_read() -> None:
     )
     assert found.tenant_count == 51
     assert found.tenants == (
-        UnservedTenant(tenant="globex", status="draining", note="moves [away]", since=NOON - timedelta(hours=4)),
+        UnservedTenant(
+            tenant="globex", status=TenantStatus.DRAINING, note="moves [away]", since=NOON - timedelta(hours=4)
+        ),
     )
 
 

@@ -10,6 +10,7 @@ from tests.api_server import LOST, Answer, ApiServer
 from tests.unit.test_client import DOWN, Waits, a_client
 from tickwheel.client import Client
 from tickwheel.client.calls.jobs import Ended, Explanation, Heartbeat, Waiting
+from tickwheel.client.words import JobState, Reason
 from tickwheel.errors import ApiProblem, InvalidJob, Unreachable
 
 JOB = "j1~acme~x:y"
@@ -104,19 +105,21 @@ def test_a_call_whose_answer_was_lost_is_made_once_more(
         (
             lambda client: client.run_now(JOB),
             {**WAITING, "moved_from": JOB},
-            Waiting(id="j1~new", tenant="acme", state="scheduled", due_at=AT, moved_from=JOB),
+            Waiting(id="j1~new", tenant="acme", state=JobState.SCHEDULED, due_at=AT, moved_from=JOB),
         ),
         (
             lambda client: client.explain(JOB),
             {**EXPLANATION, "at": None},
-            Explanation(id=JOB, state="scheduled", reason="waiting", at=None, detail="It waits.", remedy="Nothing."),
+            Explanation(
+                id=JOB, state=JobState.SCHEDULED, reason=Reason.WAITING, at=None, detail="It waits.", remedy="Nothing."
+            ),
         ),
         (
             lambda client: client.heartbeat(JOB, fence=1),
             BEAT,
-            Heartbeat(id=JOB, state="running", lease_until=AT, cancelled=True),
+            Heartbeat(id=JOB, state=JobState.RUNNING, lease_until=AT, cancelled=True),
         ),
-        (lambda client: client.complete(JOB, fence=1), ENDED, Ended(id=JOB, state="succeeded")),
+        (lambda client: client.complete(JOB, fence=1), ENDED, Ended(id=JOB, state=JobState.SUCCEEDED)),
     ],
 )
 def test_an_answer_is_read(call: Callable[[Client], Any], answer: dict[str, Any], read: Any) -> None:

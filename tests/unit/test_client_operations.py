@@ -14,6 +14,7 @@ from tests.either_client import made_client
 from tests.unit.test_client_schedules import a_client
 from tickwheel.client.backoff import Backoff
 from tickwheel.client.operations import Example, JobFilter, Operation
+from tickwheel.client.words import Action, OperationState
 from tickwheel.errors import ApiProblem, InvalidRequest, Unreachable
 
 ID = "o" + "1" * 25
@@ -166,9 +167,9 @@ def test_all_that_learns_of_an_operation_is_read() -> None:
     assert operation == Operation(
         id=ID,
         tenant="acme",
-        action="cancel",
+        action=Action.CANCEL,
         dry_run=False,
-        state="failed",
+        state=OperationState.FAILED,
         stop_requested=True,
         caller="arn:aws:iam::123456789012:user/ann",
         created_at=NOON,

@@ -15,6 +15,7 @@ from tickwheel.client import Client
 from tickwheel.client.backoff import Backoff
 from tickwheel.client.fires import FireCount, Run
 from tickwheel.client.schedules import DefaultSpread, NewSchedule, NotStored, Put, Stored
+from tickwheel.client.words import JobState, SpreadSource
 from tickwheel.errors import ApiProblem, InvalidSchedule, Unreachable
 
 DOWN = Answer(503, {"message": "Service Unavailable"})
@@ -113,7 +114,7 @@ def test_all_that_learns_of_a_schedule_is_read() -> None:
         Run(
             fire_at=datetime(2030, 1, 31, 3, tzinfo=UTC),
             job_id="j1~x",
-            state="failed",
+            state=JobState.FAILED,
             attempt=5,
             error="HTTP 500",
             settled_at=datetime(2030, 1, 31, 3, 0, 5, tzinfo=UTC),
@@ -128,7 +129,7 @@ def test_a_spread_of_none_is_sent_and_a_default_that_was_taken_is_read() -> None
         schedule = client.schedules.put(a_schedule(spread=timedelta(0)))
 
     assert server.requests[0].json["spread"] == 0
-    assert schedule.default_spread == DefaultSpread(spread=timedelta(minutes=4), source="tenant")
+    assert schedule.default_spread == DefaultSpread(spread=timedelta(minutes=4), source=SpreadSource.TENANT)
     # What was taken is no part of the definition: put elsewhere, it takes the default there.
     assert "default_spread" not in schedule.definition
     assert NewSchedule.from_json({**answer, "status": "active"}).spread is None

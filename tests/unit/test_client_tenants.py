@@ -10,6 +10,7 @@ from tests.either_client import made_client
 from tickwheel.client import Client
 from tickwheel.client.backoff import Backoff
 from tickwheel.client.tenants import LIMITS, Deletion, StageStatus, Tenant
+from tickwheel.client.words import DeletionPart, LedgerDeletion, TenantStatus
 from tickwheel.errors import ApiProblem, InvalidRequest, Unreachable
 
 ROLE = "arn:aws:iam::123456789012:role/billing"
@@ -55,7 +56,7 @@ def test_a_tenant_is_read_with_all_that_learns_of_it() -> None:
         limits={**UNLIMITED, "weight": 3},
         own_limits=("weight",),
         principals=(ROLE,),
-        status="paused",
+        status=TenantStatus.PAUSED,
         note="why",
         version=3,
         status_since=datetime(2030, 1, 31, 9, tzinfo=UTC),
@@ -204,4 +205,4 @@ def test_a_tenant_is_deleted_by_its_id_twice_and_reported_how_far_that_is() -> N
     assert [(request.method, request.path) for request in server.requests] == [
         ("DELETE", "/v1/tenants/acme?confirm=acme&ledger=ttl")
     ] * 2
-    assert found.deletion == Deletion(part="timers", deleted=DELETION["deleted"], ledger="ttl")
+    assert found.deletion == Deletion(part=DeletionPart.TIMERS, deleted=DELETION["deleted"], ledger=LedgerDeletion.TTL)

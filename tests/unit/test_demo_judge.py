@@ -4,6 +4,7 @@ from typing import Any
 
 from functions.domain.instants import MILLISECOND
 from tickwheel.client.jobs import Job, Refused, Submission, Submitted
+from tickwheel.client.words import JobState, Ring
 from tickwheel.demo.judge import JobEnd, Verdict, judge, percentile
 from tickwheel.demo.sink import Arrival
 from tickwheel.demo.workload import Fate, PlannedJob
@@ -32,7 +33,7 @@ def an_arrival(name: str = "nightly", *, late: timedelta = 20 * MILLISECOND, **f
 
 
 def a_state(state: str = "succeeded", *, name: str = "nightly", settled: timedelta = 30 * MILLISECOND) -> Job:
-    return Job(id=f"id-of-{name}", tenant="etcd", state=state, due_at=DUE_AT, updated_at=DUE_AT + settled)
+    return Job(id=f"id-of-{name}", tenant="etcd", state=JobState(state), due_at=DUE_AT, updated_at=DUE_AT + settled)
 
 
 def judged(
@@ -44,7 +45,12 @@ def judged(
 ) -> Verdict:
     taken: dict[str, Submission] = {
         job.name: Submitted(
-            id=f"id-of-{job.name}", tenant=job.tenant, due_at=DUE_AT, state="scheduled", ring="near", replayed=False
+            id=f"id-of-{job.name}",
+            tenant=job.tenant,
+            due_at=DUE_AT,
+            state=JobState.SCHEDULED,
+            ring=Ring.NEAR,
+            replayed=False,
         )
         for job in jobs
     }

@@ -3,7 +3,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 import pytest
 
@@ -12,6 +12,7 @@ from tickwheel.client.fires import FireCount
 from tickwheel.client.jobs import Priority
 from tickwheel.client.schedule_parts import Every
 from tickwheel.client.schedules import NewSchedule, NotStored, Put, Schedule, Stored
+from tickwheel.client.words import ScheduleStatus
 from tickwheel.demo.schedules import (
     NEVER,
     OWN_TENANT,
@@ -62,7 +63,7 @@ def a_schedule(asked: NewSchedule) -> Schedule:
         id=asked.id,
         tenant=asked.tenant,
         version=1,
-        status="active",
+        status=ScheduleStatus.ACTIVE,
         note="",
         definition={},
         created_at=NOW,
@@ -82,7 +83,7 @@ def test_there_is_a_schedule_for_each_row_and_one_of_each_minute_for_each_priori
     assert list(planned) == schedule_names(ROWS)
     assert len(planned) == 1_335 + 4
     assert {schedule.cron for schedule in own} == {"* * * * *"}
-    assert {schedule.priority for schedule in own} == set(get_args(Priority))
+    assert {schedule.priority for schedule in own} == set(Priority)
 
 
 def test_a_row_becomes_the_rule_that_it_states():

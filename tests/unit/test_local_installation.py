@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 from tickwheel.cli import app
 from tickwheel.errors import MissingTool
 from tickwheel.local import checkout, installation
-from tickwheel.local.cdk_cli import installed_cli
+from tickwheel.local.home import Progress, quietly
 from tickwheel.local.installation import ENGINE, Installation, find_home
+from tickwheel.local.npm_tools import installed
 
 NPM = """\
 import json, os, pathlib, sys
@@ -57,6 +58,10 @@ def locked(tmp_path: Path) -> Path:
     for name in ("package.json", "package-lock.json"):
         (folder / name).write_text(json.dumps({"name": name}))
     return folder
+
+
+def installed_cli(cache: Path, node: Path, locked: Path, progress: Progress = quietly) -> Path:
+    return installed(locked, ".bin/cdk", cache=cache, node=node, what="the CDK CLI", progress=progress)
 
 
 def test_a_checkout_is_preferred_and_elsewhere_the_folders_are_those_of_the_user(
@@ -117,10 +122,10 @@ def test_whatever_is_not_installed_is_named_with_its_extra_before_anything_start
 
 def test_the_cdk_cli_is_installed_once_for_each_lock_file(node: Path, locked: Path, tmp_path: Path) -> None:
     told: list[str] = []
-    first = installed_cli(tmp_path / "cache", node=node, locked=locked, progress=told.append)
-    again = installed_cli(tmp_path / "cache", node=node, locked=locked, progress=told.append)
+    first = installed_cli(tmp_path / "cache", node, locked, told.append)
+    again = installed_cli(tmp_path / "cache", node, locked, told.append)
     (locked / "package-lock.json").write_text('{"newer": 1}')
-    newer = installed_cli(tmp_path / "cache", node=node, locked=locked)
+    newer = installed_cli(tmp_path / "cache", node, locked)
 
     assert first == again
     assert newer != first
@@ -136,11 +141,11 @@ def test_an_installation_of_the_cdk_cli_that_fails_leaves_nothing_and_says_why(
     monkeypatch.setenv("FAILS", "1")
 
     with pytest.raises(MissingTool, match="network unreachable"):
-        installed_cli(tmp_path / "cache", node=node, locked=locked)
+        installed_cli(tmp_path / "cache", node, locked)
 
     assert list((tmp_path / "cache").iterdir()) == []
     monkeypatch.delenv("FAILS")
-    assert installed_cli(tmp_path / "cache", node=node, locked=locked).exists()
+    assert installed_cli(tmp_path / "cache", node, locked).exists()
 
 
 def test_of_two_that_install_the_cdk_cli_at_once_both_have_it(
@@ -151,12 +156,12 @@ def test_of_two_that_install_the_cdk_cli_at_once_both_have_it(
 
     def other_first(part: Path, target: Path) -> Path:
         monkeypatch.setattr(Path, "rename", rename)
-        installed_cli(cache, node=node, locked=locked)
+        installed_cli(cache, node, locked)
         return part.rename(target)
 
     monkeypatch.setattr(Path, "rename", other_first)
 
-    cli = installed_cli(cache, node=node, locked=locked)
+    cli = installed_cli(cache, node, locked)
 
     assert cli.exists()
     assert (tmp_path / "called").read_text() == "xx"

@@ -28,6 +28,7 @@ def test_every_body_is_taken(model: type[BaseModel], example: str):
     [
         "breakers.md",
         "collect.md",
+        "construct.md",
         "dead-letters.md",
         "flows.md",
         "health.md",

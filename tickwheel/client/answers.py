@@ -9,6 +9,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from tickwheel.client.instants import parse_instant
+from tickwheel.client.words import Word
 from tickwheel.errors import Unreachable
 
 T = TypeVar("T")
@@ -114,6 +115,8 @@ def _converter_of(hint: Any) -> Callable[[Any], Any]:
         return lambda entries: {key(name): value(each) for name, each in entries.items()}
     if isinstance(kind, type) and issubclass(kind, Answer):
         return kind.from_json
+    if isinstance(kind, type) and issubclass(kind, Word):
+        return kind
     return _CONVERTERS.get(kind, _as_it_is)
 
 

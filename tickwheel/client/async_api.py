@@ -46,12 +46,12 @@ from tickwheel.client.flows import Flow
 from tickwheel.client.health import Health
 from tickwheel.client.jobs import (
     Cancellation,
-    Delivery,
+    DeliveryText,
     Http,
     Job,
     NewJob,
     Precision,
-    Priority,
+    PriorityText,
     RetryPolicy,
     Submission,
     Submitted,
@@ -60,6 +60,7 @@ from tickwheel.client.responses import json_of, problem_of, trace_headers, unrea
 from tickwheel.client.tenants import StageStatus
 from tickwheel.client.timeouts import Deadline, Timeouts
 from tickwheel.client.webhook_keys import WebhookKey
+from tickwheel.client.words import Delivery, Priority
 from tickwheel.errors import ApiProblem, Unreachable
 
 
@@ -139,8 +140,8 @@ class AsyncClient(AsyncJobCalls, AsyncFlowCalls):
         run_at: datetime | None = None,
         delay: timedelta | None = None,
         idempotency_key: str | None = None,
-        priority: Priority | None = None,
-        delivery: Delivery | None = None,
+        priority: Priority | PriorityText | None = None,
+        delivery: Delivery | DeliveryText | None = None,
         precision: Precision | None = None,
         retry: RetryPolicy | None = None,
         timeout: timedelta | None = None,

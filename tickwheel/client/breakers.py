@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 
 from tickwheel.client.answers import Answer
-
-BreakerState = Literal["open", "half_open"]
+from tickwheel.client.words import BreakerState
 
 
 @dataclass(frozen=True)

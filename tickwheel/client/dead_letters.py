@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from tickwheel.client.answers import Answer, Wire
 from tickwheel.client.fields import instant_problems, said, text_problems
+from tickwheel.client.words import JobState, ReplayOutcome
 from tickwheel.errors import InvalidRequest
 
 
@@ -83,10 +84,10 @@ class Replay(Answer):
 
     id: str
     job_id: str
-    outcome: str
+    outcome: ReplayOutcome
     attempt: int | None = None
     due_at: datetime | None = None
-    state: str | None = None
+    state: JobState | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -106,8 +106,8 @@ def text_problems(field: str, value: Any) -> list[FieldProblem]:
 
 
 def choice_problems(field: str, value: Any, choices: Any) -> list[FieldProblem]:
-    """One of the texts of a Literal, or None."""
-    allowed = cast("tuple[str, ...]", get_args(choices))
+    """One of the texts of a Literal or an enum, or None."""
+    allowed = cast("tuple[str, ...]", get_args(choices) or tuple(choices))
     return [] if value is None or value in allowed else [FieldProblem(field, f"is one of {', '.join(allowed)}", value)]
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from tickwheel.client.answers import Answer, Wire
+from tickwheel.client.words import JobState, MarkKind, RunOrigin
 from tickwheel.errors import ApiProblem
 
 
@@ -13,7 +14,7 @@ from tickwheel.errors import ApiProblem
 class Mark(Answer):
     """A difference between a fire and its rule: gap, fold, window, calendar, spread or jitter, and why."""
 
-    by: str
+    by: MarkKind
     reason: str
 
 
@@ -43,11 +44,11 @@ class Run(Answer):
 
     fire_at: datetime
     job_id: str
-    state: str
+    state: JobState
     attempt: int
     error: str | None = None
     settled_at: datetime | None = None
-    origin: str = "scheduled"
+    origin: RunOrigin = RunOrigin.SCHEDULED
 
 
 def _problem_of(body: Mapping[str, Any]) -> ApiProblem:

@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Annotated, Literal
+from typing import Annotated
 
 from tickwheel.client.answers import Answer, Wire
 from tickwheel.client.breakers import Breaker
 from tickwheel.client.pulse import Pulse
-
-HealthStatus = Literal["ok", "behind", "paused", "unknown"]
+from tickwheel.client.words import HealthStatus, Priority, TenantStatus
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +18,7 @@ class ClassHealth(Answer):
     promote. lag: when that was published. age: since when its oldest bucket that is not drained has been due, now.
     """
 
-    priority: str
+    priority: Priority
     depth: int | None
     waiting: int | None
     budget: int | None
@@ -79,7 +78,7 @@ class UnservedTenant(Answer):
     """A tenant that is paused, draining or being deleted. note: why."""
 
     tenant: str
-    status: Literal["paused", "draining", "deleting"]
+    status: TenantStatus
     note: str
     since: datetime | None
 

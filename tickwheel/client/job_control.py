@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated
 
 from tickwheel.client.answers import Answer, Wire
+from tickwheel.client.words import JobState, Reason
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,7 +14,7 @@ class Waiting(Answer):
 
     id: str
     tenant: str
-    state: Literal["scheduled", "retrying"]
+    state: JobState
     due_at: datetime
     moved_from: str | None = None
 
@@ -23,8 +24,8 @@ class Explanation(Answer):
     """Why a job has not run yet, or how it ended: `reason` as a code, `detail` in words."""
 
     id: str
-    state: str
-    reason: str
+    state: JobState
+    reason: Reason
     at: datetime | None
     detail: str
     remedy: Annotated[str, Wire("remedy", or_else="would_change_it")]
@@ -35,7 +36,7 @@ class Heartbeat(Answer):
     """The attempt has a lease until `lease_until`. `cancelled`: stop, and then complete or fail the job."""
 
     id: str
-    state: str
+    state: JobState
     lease_until: datetime | None
     cancelled: bool
 
@@ -45,4 +46,4 @@ class Ended(Answer):
     """The attempt has ended, and its job is in this state."""
 
     id: str
-    state: str
+    state: JobState

@@ -30,15 +30,15 @@ from tickwheel.client.fields import (
 )
 from tickwheel.client.flows import Flow, flow_problems, parse_flows
 from tickwheel.client.instants import parse_instant
+from tickwheel.client.words import CallbackEvent, CancellationState, Delivery, JobState, Priority, Ring
 from tickwheel.errors import ApiProblem, FieldProblem, InvalidJob, Unreachable
 
-Priority = Literal["critical", "high", "normal", "low"]
-Delivery = Literal["exactly_once", "at_least_once", "at_most_once"]
+PriorityText = Literal["critical", "high", "normal", "low"]
+DeliveryText = Literal["exactly_once", "at_least_once", "at_most_once"]
 Precision = Literal["default", "exact"]
 Strategy = Literal["exponential", "fixed", "linear", "decorrelated_jitter"]
 Jitter = Literal["none", "full", "equal"]
 Method = Literal["POST", "PUT", "PATCH", "DELETE", "GET"]
-Ring = Literal["near", "far"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,8 +114,8 @@ class JobFields:
     """
 
     payload: Any = None
-    priority: Priority | None = None
-    delivery: Delivery | None = None
+    priority: Priority | PriorityText | None = None
+    delivery: Delivery | DeliveryText | None = None
     precision: Precision | None = None
     retry: RetryPolicy | None = None
     timeout: timedelta | None = None
@@ -209,7 +209,7 @@ class Submitted(Answer):
     id: str
     tenant: str
     due_at: datetime
-    state: str
+    state: JobState
     ring: Ring | None
     replayed: bool = False
 
@@ -248,10 +248,10 @@ class PastAttempt(Answer):
 class Callback(Answer):
     """A callback of a job that has ended: the job `id` calls its target with the outcome."""
 
-    on: str
+    on: CallbackEvent
     target: str
     id: str
-    state: str
+    state: JobState
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,10 +264,10 @@ class Job(Answer):
 
     id: str
     tenant: str
-    state: str
+    state: JobState
     due_at: datetime
-    priority: str | None = None
-    delivery: str | None = None
+    priority: Priority | None = None
+    delivery: Delivery | None = None
     attempt: int | None = None
     fence: int | None = None
     rescues: int | None = None
@@ -286,7 +286,7 @@ class Cancellation(Answer):
     """`cancelled`: it will not run. `cancel_requested`: an attempt is running and is asked to stop."""
 
     id: str
-    state: Literal["cancelled", "cancel_requested"]
+    state: CancellationState
 
 
 def _parse_retry(body: Any) -> RetryPolicy:

@@ -3,14 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from tickwheel.client.answers import Answer, Wire
 from tickwheel.client.fields import flag_problems, instant_problems, said, text_problems
+from tickwheel.client.words import Action, OperationState
 from tickwheel.errors import FieldProblem, InvalidRequest
-
-Action = Literal["cancel", "reschedule", "run_now", "export"]
-OperationState = Literal["waiting", "running", "done", "stopped", "failed"]
 
 _OVER = ("done", "stopped", "failed")
 

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Annotated
 
 from tickwheel.client.answers import Answer, Wire
+from tickwheel.client.words import GapSource, ScheduleStatus
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +26,7 @@ class ExpectedGapFigures(Answer):
     `count` is how many were computed, None for a distribution. `is_shortest`: from end to start, each run makes them longer.
     """
 
-    source: str
+    source: GapSource
     count: int | None = None
     p50: Annotated[timedelta, Wire("p50_seconds")]
     p95: Annotated[timedelta, Wire("p95_seconds")]
@@ -76,7 +77,7 @@ class ScheduleStats(Answer):
     id: str
     tenant: str
     version: int
-    status: str
+    status: ScheduleStatus
     since: datetime
     fires: int
     misfires: int = 0

@@ -36,6 +36,7 @@ from tickwheel.client.schedule_parts import (
     parse_recurrence,
     refuse,
 )
+from tickwheel.client.words import JobState, ScheduleStatus, SpreadSource
 from tickwheel.errors import ApiProblem, FieldProblem, InvalidSchedule, Unreachable
 
 Gap = Literal["next_valid", "skip"]
@@ -220,7 +221,7 @@ class DefaultSpread(Answer):
     """A spread that a schedule took because it says none. source: whose default it was: `tenant`, `plan` or `stage`."""
 
     spread: Annotated[timedelta, Wire(read=parse_duration)]
-    source: Annotated[str, Wire("from")]
+    source: Annotated[SpreadSource, Wire("from")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,14 +238,14 @@ class Schedule(Answer):
     id: str
     tenant: str
     version: int
-    status: str
+    status: ScheduleStatus
     note: str = ""
     definition: Annotated[Mapping[str, Any], Wire("", read=_definition_of)]
     created_at: datetime
     changed_at: datetime
     next_fire: Annotated[datetime | None, Wire("next_fire.at")] = None
     last_fire: datetime | None = None
-    last_outcome: str | None = None
+    last_outcome: JobState | None = None
     fires: int = 0
     misfires: int = 0
     skips: Mapping[str, int] = field(default_factory=dict[str, int])

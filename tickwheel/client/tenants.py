@@ -6,8 +6,8 @@ from datetime import date, datetime
 from typing import Annotated, Any, Literal
 
 from tickwheel.client.answers import Answer, Wire
+from tickwheel.client.words import DeletionPart, LedgerDeletion, TenantStatus
 
-TenantStatus = Literal["active", "paused", "draining", "deleting", "deleted"]
 Unlimited = Literal["unlimited"]
 LIMITS = (
     *("weight", "submission_rate", "submission_burst", "max_pending", "execution_rate", "max_concurrency", "subshards"),
@@ -39,9 +39,9 @@ class Deletion(Answer):
     ledger: "scan", or "ttl" where its rows of the ledger are left to expire.
     """
 
-    part: str | None
+    part: DeletionPart | None
     deleted: Mapping[str, int]
-    ledger: str
+    ledger: LedgerDeletion
 
 
 @dataclass(frozen=True, kw_only=True)

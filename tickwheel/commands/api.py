@@ -16,6 +16,7 @@ from rich.table import Table
 
 from tickwheel.client import Client, Wait
 from tickwheel.client.instants import format_instant
+from tickwheel.client.words import Word
 from tickwheel.commands.option_sets import OptionSet
 from tickwheel.commands.places import Place, find_place
 from tickwheel.commands.terminal import error_console, failing_politely, usage
@@ -135,6 +136,8 @@ def fields_of(answer: "DataclassInstance") -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Word):
+        return value.value
     if isinstance(value, datetime):
         return format_instant(value)
     if isinstance(value, timedelta):

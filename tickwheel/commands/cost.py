@@ -1,5 +1,6 @@
 """The command `tickwheel cost`: a month of a stage, line by line, beside EventBridge Scheduler."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ from tickwheel.commands.api import Output
 from tickwheel.commands.engine_modules import Engine
 from tickwheel.commands.registry import commands
 from tickwheel.commands.terminal import console_for_files, usage
+from tickwheel.errors import NoPicture
 
 _DELIVERIES = ("exactly_once", "at_least_once", "at_most_once")
 _WIDTH_OF_FILES = 100
@@ -95,7 +97,7 @@ def cost(
     else:
         console_for_files(_WIDTH_OF_FILES).print(costs.report.shown(model, work), highlight=False)
     if picture is not None:
-        costs.report.draw([costs.model(name, assumed) for name in ("dev", "prod")], work, picture)
+        costs.draw([costs.model(name, assumed) for name in ("dev", "prod")], work, picture)
 
 
 class _Costs:
@@ -111,6 +113,12 @@ class _Costs:
         except self._stage.InvalidStage as error:
             usage(str(error))
         return self._inputs.model_of(found, self._terms.Assumed(**assumed))
+
+    def draw(self, models: Sequence[Any], work: Any, file: Path) -> None:
+        try:
+            self.report.draw(models, work, file)
+        except ModuleNotFoundError:
+            raise NoPicture("a picture needs matplotlib: pip install 'tickwheel[picture]'") from None
 
     def workload(self, **options: Any) -> Any:
         return self._terms.Workload(**options)

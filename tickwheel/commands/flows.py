@@ -67,8 +67,16 @@ def list_flows(*, tenant: TenantOption = None, api: Api) -> None:
 
 
 @group.add()
-def delete(key: KeyArgument, *, tenant: TenantOption = None, api: Api) -> None:
+def delete(
+    key: KeyArgument,
+    *,
+    tenant: TenantOption = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Skip the confirmation.")] = False,
+    api: Api,
+) -> None:
     """Delete the limits of a flow: those that its jobs bring along apply again."""
+    whose = "the stage" if tenant is None else tenant
+    api.confirm(f"Delete the limits of the flow {key} of {whose}?", yes=yes)
     was_set = api.client.delete_flow(key, tenant=tenant)
     said = f"deleted the limits of flow {key}" if was_set else f"flow {key} had no limits"
     api.print({"tenant": tenant, "key": key, "was_set": was_set}, said)

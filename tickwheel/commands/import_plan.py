@@ -1,7 +1,7 @@
 """An import from the files of another program: its plan, the file that is reviewed, and its application."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,12 +11,13 @@ import typer
 from rich.markup import escape
 
 from tickwheel.client import Client
-from tickwheel.client.schedules import NewSchedule, NotStored, Put, Schedule, Stored
+from tickwheel.client.schedules import NewSchedule, NotStored, Put, Stored
 from tickwheel.commands.api import Api
 from tickwheel.commands.option_sets import OptionSet
-from tickwheel.commands.terminal import REFUSED, error_console, explain, progress_bar, usage
-from tickwheel.errors import ApiProblem, InvalidSchedule, Unreachable
+from tickwheel.commands.terminal import INTERRUPTED, REFUSED, error_console, explain, progress_bar, usage
+from tickwheel.errors import ApiProblem, Unreachable
 from tickwheel.imports.clock import zone_of
+from tickwheel.imports.documents import STANDARD_INPUT
 from tickwheel.imports.fields import Unreadable
 from tickwheel.imports.found import LeftOut
 from tickwheel.imports.plan import Plan, Planned, Wanted, plan_of
@@ -54,40 +55,71 @@ class SourceOptions(OptionSet):
         Path | None,
         typer.Option("--output", "-o", help=f"File of the plan. Default: the first file's name with {_SUFFIX}."),
     ] = None
+    with_environment: Annotated[
+        bool,
+        typer.Option("--with-environment", help="Put the environment of commands into payloads. It may be secret."),
+    ] = False
     apply: Annotated[bool, typer.Option("--apply", help="Store what is planned, not only write its file.")] = False
 
     @property
     def given(self) -> list[str]:
         """The names of options that only make sense with --from."""
         values = {name: value for name, value in vars(self).items() if name not in ("source", "tenant") and value}
-        return [f"--{name}" for name, value in values.items() if not (name == "timezone" and value == "UTC")]
+        return [
+            f"--{name.replace('_', '-')}"
+            for name, value in values.items()
+            if not (name == "timezone" and value == "UTC")
+        ]
 
 
 @dataclass
 class Applied:
-    """What became of each schedule of a plan. Those that are stored as planned are not written."""
+    """What became of each schedule of a plan. stored: those of which it is not known whether they were so before.
+
+    failed: refused. unanswered: may be stored. unsent: of an application that was interrupted.
+    """
 
     created: list[str] = field(default_factory=list[str])
     changed: list[str] = field(default_factory=list[str])
     unchanged: list[str] = field(default_factory=list[str])
+    stored: list[str] = field(default_factory=list[str])
     failed: list[tuple[str, ApiProblem | Unreachable]] = field(default_factory=list)
+    unanswered: list[str] = field(default_factory=list[str])
     unsent: list[str] = field(default_factory=list[str])
+    is_interrupted: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all of them are stored."""
+        return not (self.failed or self.unanswered or self.unsent)
+
+    def note(self, result: Put) -> None:
+        """What became of one of them."""
+        match result:
+            case Stored():
+                kinds = {"created": self.created, "updated": self.changed, "unchanged": self.unchanged}
+                kinds.get(result.change or "", self.stored).append(result.asked.id)
+            case NotStored(error=Unreachable()):
+                self.unanswered.append(result.asked.id)
+            case NotStored():
+                self.failed.append((result.asked.id, result.error))
 
 
 def import_from(files: list[Path], options: SourceOptions, api: Api) -> None:
     """Plans an import, writes its file, and stores it if that is asked for; exit code 1 if something is not carried over."""
     plan = _planned(files, options)
-    output = options.output or Path.cwd() / f"{files[0].resolve().stem}{_SUFFIX}"
+    stem = "stdin" if files[0] == STANDARD_INPUT else files[0].resolve().stem
+    output = options.output or Path.cwd() / f"{stem}{_SUFFIX}"
     _write(output, plan)
     applied = _apply(plan, api) if options.apply and plan.planned else None
     if api.as_json:
         api.print(_as_json(plan, output, applied))
     else:
         _show(plan, output, applied, api)
-    is_complete = all(each.is_expected for each in plan.left_out) and not (
-        applied and (applied.failed or applied.unsent)
-    )
-    if not is_complete:
+    if applied is not None and applied.is_interrupted:
+        raise typer.Exit(INTERRUPTED)
+    is_complete = applied is None or applied.is_complete
+    if not is_complete or not all(each.is_expected for each in plan.left_out):
         raise typer.Exit(REFUSED)
 
 
@@ -108,6 +140,7 @@ def _planned(files: list[Path], options: SourceOptions) -> Plan:
         timezone=options.timezone,
         prefix=options.prefix,
         with_suspended=options.suspended,
+        with_environment=options.with_environment,
     )
     return plan_of(read_files(files, source), wanted)
 
@@ -128,45 +161,30 @@ def _apply(plan: Plan, api: Api) -> Applied:
 
 
 def apply_all(client: Client, asked: Sequence[NewSchedule], advance: Callable[[int], None]) -> Applied:
-    """Stores the schedules of one tenant that are not stored as asked."""
-    stored = {each.id: each for each in client.schedules.list(tenant=asked[0].tenant)}
+    """Stores schedules. Those that are stored as asked are not written: the scheduler says which."""
     applied = Applied()
-    to_put: list[NewSchedule] = []
-    for schedule in asked:
-        current = stored.get(schedule.id)
-        if current is not None and is_stored_as(schedule, current):
-            applied.unchanged.append(schedule.id)
-        else:
-            to_put.append(schedule)
-    advance(len(applied.unchanged))
-    unsent = {schedule.id for schedule in to_put}
+    read_count = settled_count = 0
+
+    def ahead() -> Iterator[NewSchedule]:
+        nonlocal read_count
+        for schedule in asked:
+            read_count += 1
+            yield schedule
 
     def settle(result: Put) -> None:
-        unsent.discard(result.asked.id)
-        match result:
-            case Stored():
-                before = stored.get(result.asked.id)
-                is_same = before is not None and before.version == result.schedule.version
-                kind = applied.unchanged if is_same else applied.changed if before else applied.created
-                kind.append(result.asked.id)
-            case NotStored():
-                applied.failed.append((result.asked.id, result.error))
+        nonlocal settled_count
+        applied.note(result)
+        settled_count += 1
         advance(1)
 
     try:
-        client.schedules.put_many(to_put, on_progress=settle)
+        client.schedules.put_many(ahead(), on_progress=settle)
     except KeyboardInterrupt:
-        applied.unsent = sorted(unsent)
+        applied.is_interrupted = True
+        # What the client has read may have been sent.
+        applied.unanswered += [schedule.id for schedule in asked[settled_count:read_count]]
+        applied.unsent = [schedule.id for schedule in asked[read_count:]]
     return applied
-
-
-def is_stored_as(asked: NewSchedule, stored: Schedule) -> bool:
-    """Whether a stored definition says the same, word for word; one that says it otherwise is put again, which changes nothing."""
-    try:
-        current = NewSchedule.from_json({**stored.definition, "id": stored.id, "tenant": stored.tenant})
-    except InvalidSchedule:
-        return False
-    return current.as_json() == asked.as_json()
 
 
 def _as_json(plan: Plan, output: Path, applied: Applied | None) -> dict[str, Any]:
@@ -177,7 +195,8 @@ def _as_json(plan: Plan, output: Path, applied: Applied | None) -> dict[str, Any
     }
     if applied is not None:
         failed = [{"id": schedule_id, **explain(error)} for schedule_id, error in applied.failed]
-        body["applied"] = {**vars(applied), "failed": failed}
+        kinds = {name: value for name, value in vars(applied).items() if name != "is_interrupted"}
+        body["applied"] = {**kinds, "failed": failed}
     return body
 
 
@@ -222,9 +241,12 @@ def _show(plan: Plan, output: Path, applied: Applied | None, api: Api) -> None:
         if plan.planned:
             error_console().print(f"nothing is stored yet: read {escape(str(output))}, then repeat this with --apply, or tickwheel import that file", soft_wrap=True)  # fmt: skip
         return
-    counts = f"created {len(applied.created)}, changed {len(applied.changed)}, unchanged {len(applied.unchanged)}"
-    typer.echo(
-        f"{counts}, refused {len(applied.failed)}" + (f", not sent {len(applied.unsent)}" if applied.unsent else "")
-    )
+    counts = {"created": applied.created, "changed": applied.changed, "unchanged": applied.unchanged}
+    further = {"stored": applied.stored, "unanswered": applied.unanswered, "never sent": applied.unsent}
+    said = {**counts, "refused": applied.failed, **{name: some for name, some in further.items() if some}}
+    text = ", ".join(f"{name} {len(some)}" for name, some in said.items())
+    typer.echo(f"interrupted: {text}" if applied.is_interrupted else text)
     for schedule_id, error in applied.failed:
         error_console().print(f"{schedule_id}: {escape(str(error))}", soft_wrap=True)
+    if applied.is_interrupted or applied.unanswered:
+        error_console().print("repeat this with --apply: what is stored is not written again", soft_wrap=True)

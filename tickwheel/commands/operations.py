@@ -1,8 +1,10 @@
 """The commands about many jobs at once: `tickwheel operations ...`."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
@@ -51,6 +53,7 @@ _WORDS = {
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="As listed by `operations list`.")]
 TenantOption = Annotated[str, typer.Option(help="Tenant of the jobs.")]
+YesOption = Annotated[bool, typer.Option("--yes", help="Skip the count and the confirmation.")]
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Count the matches and show the first ones; change nothing.")
 ]
@@ -92,22 +95,15 @@ def cancel(
     *,
     selection: FilterOptions,
     dry_run: DryRunOption = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Skip the count and the confirmation.")] = False,
+    yes: YesOption = False,
     no_wait: NoWaitOption = False,
     api: Api,
 ) -> None:
     """Cancel all matching jobs. A running attempt continues, and is not retried."""
     matching = selection.as_filter()
-    if api.as_json and not yes and not dry_run:
-        usage("--json cannot ask for confirmation: add --yes to cancel, or --dry-run to count")
-    calls = api.client.operations
-    if not yes and not dry_run:
-        counted = _followed(calls, calls.cancel(matching, dry_run=True), api)
-        _show_end(counted, api)
-        if not counted.matched:
-            return
-        api.confirm(f"Cancel {counted.matched} jobs for good?", yes=False)
-    _finish(calls, calls.cancel(matching, dry_run=dry_run), api, no_wait=no_wait)
+    _can_ask(api, yes=yes or dry_run, to="cancel")
+    start = partial(api.client.operations.cancel, matching)
+    _start(start, "Cancel {} jobs for good?", api, yes=yes, dry_run=dry_run, no_wait=no_wait)
 
 
 @group.add()
@@ -120,6 +116,7 @@ def reschedule(
     to: Annotated[datetime | None, typer.Option(parser=due_option, help="New time; RFC 3339, or from now: 2h.")] = None,
     spread: Annotated[timedelta | None, duration("With --to: distribute the jobs evenly over this time.")] = None,
     dry_run: DryRunOption = False,
+    yes: YesOption = False,
     no_wait: NoWaitOption = False,
     api: Api,
 ) -> None:
@@ -127,8 +124,9 @@ def reschedule(
     matching = selection.as_filter()
     if (by is None) == (to is None) or (by is not None and spread is not None):
         usage("a new time is required: --by 2h, or --to 2030-01-31T09:00:00Z, with --spread 1h to avoid a herd")
-    operation = api.client.operations.reschedule(matching, by=by, to=to, spread=spread, dry_run=dry_run)
-    _finish(api.client.operations, operation, api, no_wait=no_wait)
+    _can_ask(api, yes=yes or dry_run, to="reschedule")
+    start = partial(api.client.operations.reschedule, matching, by=by, to=to, spread=spread)
+    _start(start, "Reschedule {} jobs?", api, yes=yes, dry_run=dry_run, no_wait=no_wait)
 
 
 @group.add()
@@ -137,13 +135,15 @@ def run_now(
     selection: FilterOptions,
     rate: Annotated[float | None, typer.Option(help="Jobs per second, 1 to 1000. Default: 50.")] = None,
     dry_run: DryRunOption = False,
+    yes: YesOption = False,
     no_wait: NoWaitOption = False,
     api: Api,
 ) -> None:
     """Run all matching jobs now, at a limited rate."""
     matching = selection.as_filter()
-    operation = api.client.operations.run_now(matching, rate=rate, dry_run=dry_run)
-    _finish(api.client.operations, operation, api, no_wait=no_wait)
+    _can_ask(api, yes=yes or dry_run, to="run them")
+    start = partial(api.client.operations.run_now, matching, rate=rate)
+    _start(start, "Run {} jobs now?", api, yes=yes, dry_run=dry_run, no_wait=no_wait)
 
 
 @group.add()
@@ -205,6 +205,26 @@ def stop(operation_id: IdArgument, *, tenant: TenantOption, api: Api) -> None:
     """Stop an operation at its next step. Changes already made are kept."""
     operation = api.client.operations.stop(operation_id, tenant=tenant)
     _show(operation, api)
+
+
+def _can_ask(api: Api, *, yes: bool, to: str) -> None:
+    """Wrong usage where a script would be asked."""
+    if api.as_json and not yes:
+        usage(f"--json cannot ask for confirmation: add --yes to {to}, or --dry-run to count")
+
+
+def _start(
+    start: Callable[..., Operation], question: str, api: Api, *, yes: bool, dry_run: bool, no_wait: bool
+) -> None:
+    """Counts the jobs and shows the first, asks, and then does it; at once with yes, and nothing but the count in a dry run."""
+    calls = api.client.operations
+    if not yes and not dry_run:
+        counted = _followed(calls, start(dry_run=True), api)
+        _show_end(counted, api)
+        if not counted.matched:
+            return
+        api.confirm(question.format(counted.matched), yes=False)
+    _finish(calls, start(dry_run=dry_run), api, no_wait=no_wait)
 
 
 def _finish(calls: Operations, operation: Operation, api: Api, *, no_wait: bool, out: Path | None = None) -> None:

@@ -269,8 +269,16 @@ def _draw(file: Path, found: ScheduleStats) -> None:
 
 
 @group.add()
-def delete(schedule_id: IdArgument, tenant: TenantOption, *, if_version: IfVersionOption = None, api: Api) -> None:
+def delete(
+    schedule_id: IdArgument,
+    tenant: TenantOption,
+    *,
+    if_version: IfVersionOption = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Skip the confirmation.")] = False,
+    api: Api,
+) -> None:
     """Delete a schedule."""
+    api.confirm(f"Delete the schedule {schedule_id} of {tenant} for good?", yes=yes)
     api.client.schedules.delete(schedule_id, tenant=tenant, if_version=if_version)
     deleted = {"id": schedule_id, "tenant": tenant, "status": "deleted"}
     api.print(deleted, f"deleted {schedule_id}")

@@ -11,7 +11,7 @@ from rich.progress import Progress
 from tickwheel.commands.api import Output
 from tickwheel.commands.engine_modules import Engine
 from tickwheel.commands.registry import commands
-from tickwheel.commands.terminal import REFUSED, console_for_files, progress_bar, usage
+from tickwheel.commands.terminal import REFUSED, console_for_files, error_console, progress_bar, usage
 
 _USUAL_JOBS = {"fakes": 10_000, "dynamodb": 1_000, "local": 300}
 _SEEDS = 2**32
@@ -114,7 +114,7 @@ class _Verification:
     def _stores(self, on: Backend) -> AbstractContextManager[Any]:
         if on is Backend.DYNAMODB:
             (engine,) = self._engine.load("verification.engine")
-            return engine.dynamodb()
+            return engine.dynamodb(lambda line: error_console().print(line, highlight=False))
         (stores,) = self._engine.load("testkit.world.stores")
         return nullcontext(stores.in_memory)
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import get_args
 
 from tickwheel.client import Client
 from tickwheel.client.jobs import Job, NewJob, Priority, Refused, Submission, Submitted
@@ -98,7 +97,7 @@ def _warm_up(client: Client, narrator: Narrator) -> None:
     In an account a cold start costs one job half a second. Here a dozen at once would share two cores for many.
     """
     narrator.begin("Start the functions")
-    jobs = [NewJob("handler:echo", tenant="warm-up", priority=priority) for priority in get_args(Priority)]
+    jobs = [NewJob("handler:echo", tenant="warm-up", priority=priority) for priority in Priority]
     results = client.submit_many(jobs)
     _refuse_hopeless(results)
     until = time.monotonic() + _PATIENCE.total_seconds()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
-from typing import Any, get_args
+from typing import Any
 from urllib.parse import quote
 
 from tickwheel.client import Client
@@ -30,7 +30,7 @@ NEVER = frozenset({"0 0 30 2 *", "0 0 31 2 *"})
 HOURS = 24
 """How far ahead fires are counted."""
 
-_OWN: Mapping[str, Priority] = {f"each-minute-{priority}": priority for priority in get_args(Priority)}
+_OWN: Mapping[str, Priority] = {f"each-minute-{priority}": priority for priority in Priority}
 _THREADS = 2
 """For each of them a function is started, and two cores run everything."""
 

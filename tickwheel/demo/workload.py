@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tickwheel.client.jobs import NewJob, Precision, Priority, RetryPolicy
+from tickwheel.client.jobs import NewJob, Precision, PriorityText, RetryPolicy
 
 NEAR_DELAYS = (timedelta(seconds=2), timedelta(seconds=75))
 FAR_DELAYS = (timedelta(seconds=159), timedelta(seconds=168))
@@ -28,7 +28,7 @@ _FAR_SHARE = 0.09
 _HANDLER_SHARE = 0.1
 _STUMBLING_SHARE = 0.1
 _EXACT_SHARE = 0.1
-_PRIORITY_SHARES: tuple[tuple[Priority, float], ...] = (
+_PRIORITY_SHARES: tuple[tuple[PriorityText, float], ...] = (
     ("critical", 0.05),
     ("high", 0.15),
     ("normal", 0.6),
@@ -62,7 +62,7 @@ class PlannedJob:
     calls_sink: bool
     fate: Fate
     delay: timedelta
-    priority: Priority
+    priority: PriorityText
     precision: Precision
 
     @property
@@ -125,7 +125,7 @@ def _delay(name: str) -> timedelta:
     return timedelta(milliseconds=(shortest + (longest - shortest) * share) // timedelta(milliseconds=1))
 
 
-def _priority(name: str) -> Priority:
+def _priority(name: str) -> PriorityText:
     lot = _lot(name, what="priority")
     for priority, share in _PRIORITY_SHARES:
         if lot < share:

@@ -1,6 +1,7 @@
 """Files of other people, within bounds: their text, and JSON and YAML whose objects know the line on which they begin."""
 
 import json
+import sys
 from bisect import bisect_right
 from datetime import date, datetime
 from json import decoder, scanner
@@ -13,6 +14,7 @@ MOST_BYTES = 8_000_000
 MOST_FILES = 2_000
 MOST_NODES = 400_000
 MOST_DEPTH = 60
+STANDARD_INPUT = Path("-")
 
 
 class Lined(dict[str, Any]):
@@ -39,10 +41,13 @@ def files_of(paths: list[Path], suffixes: tuple[str, ...]) -> list[Path]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """What is in a file. Raises Unreadable for what cannot be read, or is too large."""
+    """What is in a file, or standard input for `-`. Raises Unreadable for what cannot be read, or is too large."""
     try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+        if path == STANDARD_INPUT:
+            data = sys.stdin.buffer.read(MOST_BYTES + 1)
+        else:
+            with path.open("rb") as file:
+                data = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise Unreadable(f"cannot be read: {error}") from None
     if len(data) > MOST_BYTES:

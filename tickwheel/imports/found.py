@@ -57,6 +57,7 @@ class Entry:
 
     name: what its id is made of. written: its rule as it stands there. payload, target: of its job; without a target it takes that of the
     import. fields, job: further fields of the definition and of its job. remarks: what becomes different, or is not carried over.
+    environment: what its command finds in its environment there, which may be secret: nothing shows its values.
     """
 
     place: Place
@@ -68,6 +69,7 @@ class Entry:
     fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
     job: Mapping[str, Any] = field(default_factory=dict[str, Any])
     remarks: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     is_suspended: bool = False
 
 

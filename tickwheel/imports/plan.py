@@ -25,7 +25,10 @@ _NO_NAME = re.compile(r"[^A-Za-z0-9._-]+", re.ASCII)
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What an import is told. target: of jobs that have none; `{name}` in it is the name there. timezone: where a file has none."""
+    """What an import is told. target: of jobs that have none; `{name}` in it is the name there. timezone: where a file has none.
+
+    with_environment: the environment of a command becomes a part of the payload, with whatever is secret in it.
+    """
 
     tenant: str
     now: datetime
@@ -33,6 +36,7 @@ class Wanted:
     timezone: str = "UTC"
     prefix: str = ""
     with_suspended: bool = False
+    with_environment: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +100,8 @@ def _planned(entry: Entry, wanted: Wanted, places: dict[str, Entry]) -> Planned 
         return left_out(
             f"would have the id {schedule_id}, which that of {first.place} has: rename one, or use --prefix"
         )
+    if entry.environment:
+        entry = _with_environment(entry, wanted)
     try:
         planned = _ruled(entry, wanted, schedule_id)
     except Unreadable as problem:
@@ -106,6 +112,17 @@ def _planned(entry: Entry, wanted: Wanted, places: dict[str, Entry]) -> Planned 
         return planned
     del places[schedule_id]
     return result
+
+
+def _with_environment(entry: Entry, wanted: Wanted) -> Entry:
+    """Names are told, values are not: that the payload has them is to be decided by whoever knows what they are."""
+    names = ", ".join(sorted(entry.environment))
+    if not wanted.with_environment:
+        remark = f"its environment there sets {names}: the values may be secret and are left out; --with-environment puts them into the payload"
+        return replace(entry, remarks=(*entry.remarks, remark))
+    remark = f"the payload has the values of {names}, which may be secret: whoever may read the schedule sees them"
+    payload = {**entry.payload, "environment": dict(entry.environment)}
+    return replace(entry, payload=payload, remarks=(*entry.remarks, remark))
 
 
 def id_of(name: str) -> str:

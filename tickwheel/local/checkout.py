@@ -48,6 +48,11 @@ class Checkout(Home):
         """The pinned CDK CLI."""
         return self._tool(self.root / ".tools" / "node_modules" / ".bin" / "cdk")
 
+    def dynamodb_local(self, progress: Progress = quietly) -> Path:
+        """Where `make setup` puts it if the machine has Java."""
+        del progress
+        return self.root / ".tools" / "dynamodb_local"
+
     def prepare(self, progress: Progress = quietly) -> None:
         """Nothing: `make setup` has."""
         del progress

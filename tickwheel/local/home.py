@@ -51,6 +51,10 @@ class Home(ABC):
     def cdk(self) -> Path:
         """The CDK CLI."""
 
+    @abstractmethod
+    def dynamodb_local(self, progress: Progress = quietly) -> Path:
+        """The folder of DynamoDB's own engine; in a checkout it may not be there."""
+
     @property
     def app_options(self) -> list[str]:
         """Options of the CDK CLI that say how the application runs, where cdk.json does not."""

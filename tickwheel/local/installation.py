@@ -1,7 +1,7 @@
 """The wheels, where there is no checkout: the engine that they brought, and folders of the user's.
 
 State is below `$XDG_STATE_HOME/tickwheel`, `~/.local/state/tickwheel` by default: one local cloud for a user, whatever
-folder a command is given in. The CDK CLI, which no package of Python has, is below `$XDG_CACHE_HOME/tickwheel`,
+folder a command is given in. The CDK CLI and DynamoDB Local, which no package of Python has, are below `$XDG_CACHE_HOME/tickwheel`,
 `~/.cache/tickwheel` by default, and may be deleted at any time when no cloud is being deployed.
 """
 
@@ -91,6 +91,19 @@ class Installation(Home):
         """With this interpreter: `python3` on the path may be another."""
         return ["--app", shlex.join([str(self.python), str(self.app / "app.py")])]
 
+    def dynamodb_local(self, progress: Progress = quietly) -> Path:
+        """That of the lock file of the engine, which this installs the first time."""
+        from tickwheel.local.npm_tools import installed
+
+        return installed(
+            self._locks / "dynamodb_local",
+            "amplify-dynamodb-simulator/emulator",
+            cache=self.cache,
+            node=self.node,
+            what="DynamoDB Local",
+            progress=progress,
+        )
+
     def prepare(self, progress: Progress = quietly) -> None:
         """Install the CDK CLI, the first time. Raises MissingTool also for a package that no extra has brought."""
         for package in _NEEDED:
@@ -101,9 +114,15 @@ class Installation(Home):
 
     def _cdk(self, progress: Progress = quietly) -> Path:
         # Late: every client asks for the home, to find a local cloud, and next to none installs anything.
-        from tickwheel.local.cdk_cli import installed_cli
+        from tickwheel.local.npm_tools import installed
 
-        return installed_cli(self.cache, node=self.node, locked=self.app, progress=progress)
+        return installed(
+            self._locks / "cdk", ".bin/cdk", cache=self.cache, node=self.node, what="the CDK CLI", progress=progress
+        )
+
+    @property
+    def _locks(self) -> Path:
+        return self.engine / "npm"
 
 
 def find_home() -> Home:

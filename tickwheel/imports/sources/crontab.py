@@ -54,8 +54,6 @@ def _line(place: Place, text: str, settings: dict[str, str], seen: Counter[str],
     seen[base] += 1
     payload = {"command": command, **({"stdin": stdin} if stdin else {}), **({"user": user} if user else {})}
     kept = {name: value for name, value in settings.items() if name not in {"CRON_TZ", "MAILTO"}}
-    if kept:
-        payload["environment"] = kept  # type: ignore[assignment]
     if settings.get("MAILTO"):
         remarks += ("what it prints is not mailed to MAILTO: `job.on_failure` tells a target of failures",)
     if not has_users and command.split()[0] in {"root", "www-data", "nobody"}:
@@ -67,6 +65,7 @@ def _line(place: Place, text: str, settings: dict[str, str], seen: Counter[str],
         rule=rule,
         payload=payload,
         fields={"spread": spread.total_seconds()} if spread else {},
+        environment=kept,
         remarks=remarks,
     )
 
