@@ -16,8 +16,9 @@ from pathlib import Path
 from posixpath import normpath, relpath
 from typing import Any
 
+from functions.api.openapi import document
+
 ROOT = Path(__file__).resolve().parent.parent
-DESCRIPTION = ROOT / "functions" / "api" / "openapi.json"
 ROUTES, BROWSER = "http-api.md", "http-api-browser.html"
 DECISIONS = "decisions/index.md"
 
@@ -50,8 +51,9 @@ def gather(folder: Path) -> None:
     for source, uri in PAGES.items():
         (folder / uri).write_text(with_links_of_the_site((ROOT / source).read_text(), here=source, uri=uri))
     (folder / DECISIONS).write_text(list_of_decisions())
-    (folder / ROUTES).write_text(list_of_routes(json.loads(DESCRIPTION.read_text())))
-    (folder / BROWSER).write_text(browser())
+    description = document()
+    (folder / ROUTES).write_text(list_of_routes(description))
+    (folder / BROWSER).write_text(browser(description))
 
 
 def build(folder: Path, site: Path) -> int:
@@ -120,14 +122,15 @@ def routes(description: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, An
         yield from ((method, path, item[method]) for method in _METHODS if method in item)
 
 
-def browser() -> str:
+def browser(description: dict[str, Any]) -> str:
     """The description as a page that needs no server and asks nothing of others: its script is in it."""
     node = ROOT / ".tools" / "node" / "bin" / "node"
     redocly = ROOT / ".tools" / "node_modules" / "@redocly" / "cli" / "bin" / "cli.js"
     quiet = {"REDOCLY_TELEMETRY": "off", "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true"}
     with tempfile.TemporaryDirectory() as folder:
-        page = Path(folder) / "page.html"
-        command = [node, redocly, "build-docs", DESCRIPTION, "--inlineBundle", "--title", "Tickwheel: HTTP API"]
+        page, described = Path(folder) / "page.html", Path(folder) / "openapi.json"
+        described.write_text(json.dumps(description))
+        command = [node, redocly, "build-docs", described, "--inlineBundle", "--title", "Tickwheel: HTTP API"]
         done = subprocess.run(
             [*command, "--output", page], env={**os.environ, **quiet}, capture_output=True, text=True, check=False
         )

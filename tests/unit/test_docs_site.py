@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
 import pytest
 
+from functions.api.openapi import document
 from scripts import docs_site
 from scripts.docs_site import (
     BROWSER,
-    DESCRIPTION,
     PAGES,
     ROOT,
     build,
@@ -87,7 +86,7 @@ def test_the_page_of_the_api_may_ask_nobody(site: Path) -> None:
 
 
 def test_every_route_is_linked_to_its_section_of_the_page_of_the_api(site: Path) -> None:
-    sections = [section_of(route) for *_, route in routes(json.loads(DESCRIPTION.read_text()))]
+    sections = [section_of(route) for *_, route in routes(document())]
     text, page = (site / "http-api.html").read_text(), (site / BROWSER).read_text()
 
     assert len(sections) > 50
@@ -112,8 +111,6 @@ def test_a_link_of_the_repository_is_one_of_the_site(link: str, here: str, uri: 
     assert with_links_of_the_site(link, here=here, uri=uri) == expected
 
 
-def test_a_description_that_is_none_ends_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(docs_site, "DESCRIPTION", tmp_path / "gone.json")
-
+def test_a_description_that_is_none_ends_the_build() -> None:
     with pytest.raises(SystemExit, match="the page of the API was not made"):
-        docs_site.browser()
+        docs_site.browser({"no": "description"})
