@@ -44,13 +44,22 @@ class App:
     folder: Path
     aws: AwsSettings
     endpoint: str = ""
+    deployed: str = ""
+
+    def stand(self) -> None:
+        """Have the example deployed as it is, whatever tests before have done to it."""
+        text = EXAMPLE.read_text()
+        if self.deployed != text:
+            self.deploy(text)
 
     def deploy(self, text: str) -> None:
+        self.deployed = ""
         (self.folder / "app.py").write_text(text)
         outputs = deploy(find_checkout(), self.aws, folder=self.folder, app_folder=self.folder, bootstrap=False)
-        self.endpoint = api_endpoint_of(outputs)
+        self.endpoint, self.deployed = api_endpoint_of(outputs), text
 
     def destroy(self, *stacks: str) -> None:
+        self.deployed = ""
         destroy(find_checkout(), self.aws, folder=self.folder, stacks=stacks or ("--all",))
 
     def aws_client(self, service: Any) -> Any:
@@ -64,7 +73,7 @@ def app(deployment: Deployment, tmp_path_factory: pytest.TempPathFactory) -> Ite
     settings["app"] = f"PYTHONPATH={ROOT} {sys.executable} app.py"
     (folder / "cdk.json").write_text(json.dumps(settings))
     app = App(folder, deployment.stack.aws)
-    app.deploy(EXAMPLE.read_text())
+    app.stand()
     yield app
     app.destroy()
 
@@ -80,6 +89,7 @@ def nightly(client: Client) -> Any:
 
 
 def test_its_schedule_is_there_and_calls_its_queue(app: App, its_client: Client) -> None:
+    app.stand()
     assert nightly(its_client).definition["cron"] == "0 3 * * *"
 
     its_client.schedules.trigger("nightly-report", tenant="shop")
@@ -93,6 +103,7 @@ def test_its_schedule_is_there_and_calls_its_queue(app: App, its_client: Client)
 
 
 def test_its_function_may_act_for_its_tenant_and_for_no_other(app: App, its_client: Client) -> None:
+    app.stand()
     (function,) = (
         each for each in app.aws_client("lambda").list_functions()["Functions"] if each["Handler"] == "index.handler"
     )
@@ -136,7 +147,7 @@ def test_a_stack_in_typescript_has_the_same(app: App, its_client: Client, tmp_pa
 
 
 def test_with_the_stack_its_schedule_and_its_principal_go(app: App, its_client: Client) -> None:
-    app.deploy(EXAMPLE.read_text())
+    app.stand()
 
     app.destroy("Shop")
 
