@@ -10,9 +10,10 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
-from functions.api.http.problems import Misshapen
+from functions.api.http.problems import Misshapen, Refusals
 from functions.api.http.reading import Request
 from functions.api.http.requests import Rules
+from functions.api.schedules.batch import ScheduleBatch
 from functions.api.schedules.manager import ScheduleManager
 from functions.api.schedules.routes import ScheduleServices, put_schedule
 from functions.domain.errors import TickwheelError
@@ -61,7 +62,9 @@ class PutRoute:
 
     def __init__(self, around: Surroundings, container: Container) -> None:
         manager = container.build(ScheduleManager, limits=lambda tenant: around.plans.of(tenant).load_limits)
-        self._services = container.build(ScheduleServices, manager=manager, rules=self._rules_of(around, container))
+        puts = container.build(ScheduleBatch, manager=manager)
+        refusals, rules = container.build(Refusals), self._rules_of(around, container)
+        self._services = container.build(ScheduleServices, manager=manager, puts=puts, refusals=refusals, rules=rules)
 
     def answer(self, put: Put) -> str | None:
         """Put it; by which error it was refused, if it was."""

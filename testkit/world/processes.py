@@ -32,6 +32,7 @@ from testkit.world.wiring import wiring_of
 _REFUSALS = (
     errors.AlreadySettled,
     errors.ClockSkewed,
+    errors.Busy,
     errors.InvalidJob,
     errors.InvalidSchedule,
     errors.JobBusy,

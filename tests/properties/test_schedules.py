@@ -37,7 +37,7 @@ def test_every_promise_is_kept_in_the_first_histories() -> None:
     [
         (mutations.records_before_it_places, "recorded an alarm that is not placed"),
         (mutations.places_one_fire_and_no_alarm_for_one_that_is_near, "nobody continues"),
-        (mutations.keeps_the_version_of_what_changes, "extra: |lost: |counted 0 gaps of"),
+        (mutations.keeps_the_version_of_what_changes, "extra: |lost: |counted .* gaps of"),
         (mutations.runs_what_is_stale, "a stale fire ran"),
         (mutations.counts_what_lies_between_two_versions, "counted .* gaps of"),
         (mutations.admits_whatever_comes, "ran after it was"),
