@@ -25,6 +25,7 @@ from typer.testing import CliRunner
 from infra.stage import OWN_KEY, EventRule, Jwt, Stage
 from tests.examples import ROOT, Example, examples, simple_commands
 from tests.in_memory_server import served
+from tickwheel import handlers
 from tickwheel.cli import app
 from tickwheel.client import Client, DeadLetterFilter, Http, NewSchedule, RetryPolicy
 from tickwheel.testing import Answer, Scheduler
@@ -150,7 +151,11 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     with Scheduler() as scheduler, served(scheduler) as server, chdir(tmp_path):
         monkeypatch.setenv("TICKWHEEL_ENDPOINT", server.url)
         monkeypatch.setenv("TICKWHEEL_CONFIG", str(tmp_path / "config"))
+        before = dict(handlers._handlers)
         yield World(scheduler)
+    # What a page has registered is gone afterwards.
+    handlers._handlers.clear()
+    handlers._handlers.update(before)
 
 
 class World:
