@@ -23,8 +23,19 @@ def started(*arguments: str, server: ApiServer, **streams: int) -> subprocess.Po
     environment = {**os.environ, "TICKWHEEL_ENDPOINT": server.url, "NO_COLOR": "1"}
     command = [sys.executable, "-m", "tickwheel.cli", *arguments]
     return subprocess.Popen(
-        command, env=environment, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command,
+        env=environment,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=heed_interrupts,  # noqa: PLW1509  it calls nothing that takes a lock
     )
+
+
+def heed_interrupts() -> None:
+    """What is started in the background of a script ignores Ctrl-C, and so does whatever it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def ended(*arguments: str, server: ApiServer) -> tuple[int, str]:
