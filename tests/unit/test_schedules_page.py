@@ -29,7 +29,7 @@ from tests.api_server import Answer, ApiServer, Request
 from tests.command_line import run
 from tests.pages import blocks, commands, read_page, values, words_of
 from tests.unit.test_client_schedule_stats import PROBES
-from tests.unit.test_client_schedules import schedule_json
+from tests.unit.test_client_schedules import put_result, schedule_json
 
 PAGE = read_page("schedules.md")
 RULES = Rules(now=NOON, allow_plain_http=False, max_timeout=timedelta(seconds=50))
@@ -129,7 +129,7 @@ def test_the_python_examples_run(monkeypatch: pytest.MonkeyPatch):
         for example in blocks(PAGE, "python"):
             exec(compile(example, "docs/schedules.md", "exec"), names)
 
-    assert [request.method for request in server.requests] == ["PUT", "PATCH", "GET", "GET", "PATCH", "GET"]
+    assert [request.method for request in server.requests] == ["PUT", "PATCH", "GET", "POST", "GET", "PATCH", "GET"]
 
 
 def answer_anything(request: Request) -> Answer:
@@ -140,6 +140,8 @@ def answer_anything(request: Request) -> Answer:
         "/v1/schedules": {"schedules": [schedule_json()], "next": None},
     }
     path, _, query = request.path.partition("?")
+    if path == "/v1/schedules:batch":
+        return Answer(200, {"results": [put_result(each["id"]) for each in request.json["schedules"]]})
     if path in answers:
         return Answer(200, answers[path])
     verbs = {
