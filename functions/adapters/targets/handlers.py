@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -67,6 +66,8 @@ def _run(handler: Handler, payload: str | None, invocation: Invocation, call: Ca
     try:
         value = handler(json.loads(payload) if payload is not None else None, invocation)
         if isawaitable(value):
+            import asyncio  # at the first coroutine: a cold start without one goes without it
+
             value = asyncio.run(_within(value, call.seconds_left() + _CANCELLING_SECONDS))
         said = json.dumps(value, allow_nan=False)
         return Pending() if is_pending(value) else Succeeded(said, said)
@@ -75,6 +76,8 @@ def _run(handler: Handler, payload: str | None, invocation: Invocation, call: Ca
 
 
 async def _within(value: Awaitable[Any], seconds: float) -> Any:
+    import asyncio
+
     async with asyncio.timeout(seconds):
         return await value
 

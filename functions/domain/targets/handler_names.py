@@ -21,8 +21,9 @@ LIVE = "live"
 
 _MOST_LISTED = 20
 _MOST_NEAR = 3
-_LOOKED_AT = 50
-"""Names on either side in the order of the alphabet: what one refusal costs does not grow with how many there are."""
+_LOOKED_AT = 10
+"""Names on either side in the order of the alphabet: what one refusal costs, of the thousands that a batch may hold, does not grow with
+how many there are."""
 
 
 class HandlerNames:
