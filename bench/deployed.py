@@ -13,7 +13,7 @@ FILE = Path(__file__).with_suffix(".json")
 
 
 class Counts(TypedDict):
-    """Of the stage `dev`: every stage has the same alarms, dashboards, keys and secrets.
+    """Of the stage `prod`, which is watched fully.
 
     alarm_metrics: what CloudWatch bills an alarm by, the metrics that it looks at.
     """

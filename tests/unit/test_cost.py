@@ -340,7 +340,7 @@ def test_where_they_never_cross_nothing_is_reported():
 def test_a_stage_is_what_it_deploys():
     dev, prod = deployed_of(Stage.named("dev")), deployed_of(Stage.named("prod"))
 
-    assert (dev.shards, prod.shards) == (4, 64)
+    assert (dev.shards, prod.shards) == (4, 16)
     assert (dev.log_days, prod.log_days) == (7, 30)
     assert dev.dashboards == dev.secrets == 1
     assert dev.alarm_metrics > dev.composite_alarms > 0
