@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.deployed import FILE, counted, written
-from infra.stage import Stage
+from bench.deployed import FILE, Counts, counted, written
+from infra.stage import STAGES, Stage
 from scripts.synthesis import Template, Templates, synthesise
 
 FOLDER = Path(__file__).parent / "templates"
@@ -22,7 +22,7 @@ def rendered(template: Template) -> str:
 
 
 def golden_files(synthesised: Callable[[Stage], Templates]) -> dict[Path, str]:
-    """The golden files and what they should hold: all of `dev`, what it is billed for by the piece, and of `scale` what is made for its load."""
+    """The golden files and what they should hold: all of `dev`, what each stage is billed for by the piece, and of `scale` what is made for its load."""
     dev, scale = synthesised(Stage.named("dev")), synthesised(Stage.named("scale"))
     return {
         FOLDER / "dev-storage.json": rendered(dev.storage),
@@ -30,8 +30,12 @@ def golden_files(synthesised: Callable[[Stage], Templates]) -> dict[Path, str]:
         FOLDER / "scale-throughput.json": rendered(
             scale.of_type("AWS::DynamoDB::Table") | scale.of_type("AWS::Lambda::EventSourceMapping")
         ),
-        FILE: written(counted([dev.storage, dev.scheduler])),
+        FILE: written({stage.name: _counts(synthesised(stage)) for stage in STAGES if not stage.emulated}),
     }
+
+
+def _counts(templates: Templates) -> Counts:
+    return counted([templates.storage, templates.scheduler])
 
 
 if __name__ == "__main__":
