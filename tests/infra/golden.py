@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.deployed import FILE, counted, written
-from infra.stage import Stage
+from bench.deployed import FILE, Counts, counted, written
+from infra.stage import STAGES, Stage
 from scripts.synthesis import Template, Templates, synthesise
 
 FOLDER = Path(__file__).parent / "templates"
@@ -24,8 +24,8 @@ def rendered(template: Template) -> str:
 def golden_files(synthesised: Callable[[Stage], Templates]) -> dict[Path, str]:
     """The golden files and what they should hold.
 
-    All of `dev`, which is watched for the essential; what watches `prod`; what is billed for by the piece; and of `scale` what is made
-    for its load.
+    All of `dev`, which is watched for the essential; what watches `prod`; what each stage is billed for by the piece; and of `scale`
+    what is made for its load.
     """
     dev, prod, scale = (synthesised(Stage.named(name)) for name in ("dev", "prod", "scale"))
     return {
@@ -39,8 +39,12 @@ def golden_files(synthesised: Callable[[Stage], Templates]) -> dict[Path, str]:
             | prod.of_type("AWS::CloudWatch::CompositeAlarm")
             | prod.of_type("AWS::CloudWatch::Dashboard")
         ),
-        FILE: written(counted([prod.storage, prod.scheduler])),
+        FILE: written({stage.name: _counts(synthesised(stage)) for stage in STAGES if not stage.emulated}),
     }
+
+
+def _counts(templates: Templates) -> Counts:
+    return counted([templates.storage, templates.scheduler])
 
 
 if __name__ == "__main__":
