@@ -74,10 +74,10 @@ def deployed_of(stage: Stage) -> Deployed:
         audit_sample=stage.audit_sample,
         log_days=_LOG_DAYS[stage.log_retention.name],
         limited_sources=sum(limit is not None for limit in stage.max_concurrency)
-        + counts["dead_letter_sources"]
+        + counts["limited_consumers"]
         + len(stage.submission_queues)
         + stage.submission_files,
-        unlimited_sources=sum(limit is None for limit in stage.workers),
+        unlimited_sources=sum(limit is None for limit in stage.workers) + counts["unlimited_consumers"],
         pollers=sum(pollers.minimum for pollers in stage.pollers if pollers),
         class_pollers=[pollers.minimum if pollers else 0 for pollers in stage.pollers],
         ready=stage.ready_critical,
