@@ -1,4 +1,4 @@
-"""`python -m bench [units] [runs] [lookups] [schedules] [nasty] [calls] [promotion] [logs] [emitted] [cold_start] [files] [file_rate] [schedule_puts] [schedule_rate] [lag] [recovery]`: measure, print, hold to the budgets; without a name, all.
+"""`python -m bench [units] [runs] [lookups] [schedules] [nasty] [calls] [promotion] [logs] [emitted] [cost] [cold_start] [files] [file_rate] [schedule_puts] [schedule_rate] [lag] [recovery]`: measure, print, hold to the budgets; without a name, all.
 
 Exits with 1 when a figure breaks its budget, and names it. The figures are in .build/bench; with --keep also in bench/results,
 which the pages quote. `units --only order` measures what has that in its name.
@@ -13,6 +13,7 @@ from rich.console import Console
 from bench import (
     calls,
     cold_start,
+    cost_goals,
     emitted,
     files,
     lag,
@@ -38,6 +39,7 @@ PARTS: Mapping[str, Callable[[Console], list[str]]] = {
     "promotion": promotion.run,
     "logs": logs.run,
     "emitted": emitted.run,
+    "cost": cost_goals.run,
     "cold_start": cold_start.run,
     "files": files.run,
     "file_rate": files.run_local,

@@ -131,6 +131,9 @@ WARM_FIRE = timedelta(milliseconds=5)
 REQUEST = timedelta(milliseconds=200)
 """CPU of the next fire of any definition that is taken, with caches cold and warm, and of any request of 10 KB."""
 
+TOGETHER = Units(3, 0.3, 0.3)
+"""Of a far job that is submitted with a few like it, for the same minute."""
+
 TICK = Units(2, 0.5, 0)
 """A tick of a shard in which nothing comes due: its lease, its checkpoint, and one look into the bucket that opens."""
 

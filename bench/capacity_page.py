@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.cost import GB, HOURS, STORED_OVERHEAD, Model
+from bench.cost_fill import FULL_BATCH
 from bench.cost_inputs import model_of
 from bench.cost_terms import Assumed, Bill, Workload
 from infra.capacity import JOBS_A_REQUEST, LEDGER_WRITES, PARTITION_WRITES, QUOTAS, Quota, needed_quotas
@@ -127,7 +128,9 @@ def _hours(model: Model) -> Iterator[Row]:
     # A job a day that waits for so long that so many wait, and what it leaves behind is next to nothing.
     waiting = model.bill(replace(_IDLE, jobs_a_day=1, far_share=1, wait_days=WAITING))
     yield _hour(f"and {WAITING / 1e6:,.0f} million jobs that wait", waiting, beside=idle)
-    schedules = model.bill(replace(_IDLE, schedules=SCHEDULES, fires_a_schedule_day=24))
+    # Fires of one instant are a herd, whose batches are full.
+    herd = replace(model, assumed=replace(model.assumed, fill=FULL_BATCH))
+    schedules = herd.bill(replace(_IDLE, schedules=SCHEDULES, fires_a_schedule_day=24))
     yield _hour(f"and {SCHEDULES / 1e6:g} million schedules that fire each hour", schedules, beside=idle)
     tenants = model.bill(replace(_STEADY, tenants=TENANTS))
     yield _hour(

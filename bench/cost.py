@@ -1,16 +1,20 @@
-"""What a month of a stage costs, line by line, beside EventBridge Scheduler with the same guarantees: arithmetic alone.
+"""What a month of a stage costs, line by line: arithmetic alone. What others cost is beside it, in `bench/cost_others.py`.
 
-A month is 30 days. Free tiers are left out, and so are taxes, support, what targets cost, and the network between regions.
+A month is 30 days. Taxes, support, what targets cost, and the network between regions are left out.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from bench.budgets import Units
-from bench.cost_terms import DAYS, FULL_BATCH, Assumed, Bill, Deployed, Line, Measured, Workload
-from functions.domain.jobs.claims import LEDGER_LIFE
+from bench.cost_fill import FULL_BATCH, POLLS_A_SECOND, Source, likely_batches
+from bench.cost_terms import DAYS, Assumed, Bill, Deployed, Line, Measured, Processor, Workload, billed
+from bench.cost_traces import traces
+from bench.prices import FreeTier
+from functions.domain.jobs.claims import LEDGER_LIFE, TIMER_LIFE
 
 MINUTES = DAYS * 24 * 60
 SECONDS = MINUTES * 60
@@ -19,7 +23,7 @@ POLLS = SECONDS / 20
 """Of a poller that receives nothing: it waits for 20 seconds each time."""
 GB = 1e9
 
-TIMER_DAYS = 14
+TIMER_DAYS = TIMER_LIFE.days
 """A far row is kept so long after it was due."""
 LEDGER_DAYS = LEDGER_LIFE.days
 """A ledger row, after its last change."""
@@ -38,8 +42,14 @@ AUDIT_DAYS = 400
 UNLIMITED_POLLERS = 2
 """Of an event source that has nothing to do, and no maximum concurrency.
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html"""
-POLLS_A_SECOND = 10
-"""Of a provisioned poller, at most: the same page."""
+LEDGER_CALLS = {"exactly_once": 2, "at_most_once": 1, "at_least_once": 0}
+"""Requests to DynamoDB by which an attempt is claimed and settled, one after the other."""
+
+VCPU = 1_769
+"""MB with which a function has one, and with less its share: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html"""
+
+DASHBOARD_METRICS = 50
+"""Of a dashboard that a free tier covers, at most: https://aws.amazon.com/cloudwatch/pricing/"""
 
 KNOWLEDGE_SECONDS = 30
 PULSE_WRITES = 6
@@ -56,11 +66,12 @@ PAGE = 500
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """Both systems under the same work. prices: USD of one unit."""
+    """A stage under some work. prices: USD of one unit. free: what of the units is free each month."""
 
     deployed: Deployed
     measured: Measured
     prices: Mapping[str, float]
+    free: Sequence[FreeTier] = ()
     assumed: Assumed = Assumed()  # noqa: RUF009  frozen
 
     def bill(self, work: Workload) -> Bill:
@@ -78,57 +89,11 @@ class Model:
             *self._payloads(work),
             *self._audit(work),
         ]
-        return Bill(lines=tuple(line for line in lines if line.quantity), executions=work.executions)
+        return self.billed(lines, work)
 
-    def eventbridge(self, work: Workload) -> Bill:
-        """What EventBridge Scheduler costs, with a queue, a worker and an idempotency table behind it."""
-        fill = self.fill(work)
-        stored = work.executions / DAYS * LEDGER_DAYS * (self.assumed.ledger_row + STORED_OVERHEAD) / GB
-        writes = 0 if work.delivery == "at_least_once" else 2 * work.attempts
-        logged = (
-            work.executions * self.measured.log_bytes["near"] + work.attempts / fill * self.assumed.log_line_of_lambda
-        )
-        lines = [
-            self.line("EventBridge Scheduler", "invocations", work.executions, "eventbridge_schedule"),
-            self.line("SQS", "sends, one message each", work.executions, "sqs_request"),
-            self.line("SQS", "receives and deletes", 2 * work.attempts / fill, "sqs_request", is_assumed=True),
-            self.line("SQS", "receives of nothing", UNLIMITED_POLLERS * POLLS, "sqs_request", is_assumed=True),
-            self.line("DynamoDB", "writes: an idempotency record put and completed", writes, "dynamodb_write_unit"),
-            self.line("DynamoDB", "storage of them", stored if writes else 0, "dynamodb_gb_month", is_assumed=True),
-            self.line(
-                "DynamoDB",
-                "their point-in-time recovery",
-                stored if writes else 0,
-                "dynamodb_pitr_gb_month",
-                is_assumed=True,
-            ),
-            self.line("DynamoDB", "reads: look-ups", work.look_ups * work.jobs, "dynamodb_read_unit"),
-            *self.worker(work),
-            self.line("CloudWatch", "logs in", logged / GB, "log_gb", is_assumed=True),
-            self.line(
-                "CloudWatch", "logs kept", logged / GB * self.deployed.log_days / DAYS, "log_gb_month", is_assumed=True
-            ),
-            self.line("CloudWatch", "alarms: dead letters, age, errors, throttles", 4, "alarm_metric", is_assumed=True),
-            self.line("X-Ray", "traces", self.assumed.traced * work.attempts / fill, "xray_trace", is_assumed=True),
-        ]
-        return Bill(lines=tuple(line for line in lines if line.quantity), executions=work.executions)
-
-    def crossover(self, work: Workload) -> float | None:
-        """The jobs a day from which on Tickwheel costs less; None where it never does, below a thousand million."""
-
-        def gap(jobs_a_day: float) -> float:
-            changed = replace(work, jobs_a_day=jobs_a_day)
-            return self.bill(changed).usd - self.eventbridge(changed).usd
-
-        low, high = 1.0, 1e9
-        if gap(low) <= 0:
-            return low
-        if gap(high) > 0:
-            return None
-        while high / low > 1.001:
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if gap(middle) > 0 else (low, middle)
-        return high
+    def billed(self, lines: Sequence[Line], work: Workload) -> Bill:
+        """The bill of these lines."""
+        return billed(lines, self.free, executions=work.executions)
 
     def line(self, service: str, what: str, quantity: float, unit: str | None, *, is_assumed: bool = False) -> Line:
         """unit: of which there is a price; None for what is free."""
@@ -141,7 +106,29 @@ class Model:
         return (self.deployed.shards + 2) * MINUTES
 
     def fill(self, work: Workload) -> float:
-        return self.assumed.fill_at(work.attempts / SECONDS)
+        """Messages of a worker's batch, of all classes together."""
+        a_second = work.attempts / SECONDS
+        if self.assumed.fill is not None or not a_second:
+            return self.assumed.fill or 1.0
+        sources = [Source.of(provisioned) for provisioned in self.deployed.class_pollers]
+        kept = partial(self.kept_s, work, self.measured.worker)
+        return a_second / likely_batches(a_second, shares=work.class_shares, sources=sources, seconds_of=kept)
+
+    def kept_s(self, work: Workload, worker: Processor, fill: float) -> float:
+        """For how long a batch of so many messages keeps the poller that received it."""
+        return self.assumed.received_s + self.batch_s(work, worker, fill) + self.held_s(work, fill)
+
+    def batch_s(self, work: Workload, worker: Processor, fill: float) -> float:
+        """How long a batch takes: its jobs share a vCPU, or what of one the function has, and wait side by side."""
+        assumed, calls = self.assumed, LEDGER_CALLS[work.delivery]
+        if assumed.batch_s is not None:
+            return assumed.batch_s + assumed.target_s
+        share = min(1.0, self.deployed.memory["worker"] / VCPU)
+        return assumed.invocation_s + calls * assumed.call_s + fill * worker.of(calls) / share + assumed.target_s
+
+    def held_s(self, work: Workload, fill: float) -> float:
+        """How long a batch waits for the instant of an `exact` job, on average: not at all where it has none."""
+        return self.assumed.hold_s * (1 - (1 - work.exact_share) ** fill)
 
     def _requests(self, work: Workload) -> float:
         return work.jobs / work.batch + work.look_ups * work.jobs
@@ -168,7 +155,9 @@ class Model:
         longer = max(0.0, row - self.far_row(replace(work, payload=self.measured.payload))) / READ_UNIT / 2
         ledgered = 2 if work.delivery == "exactly_once" else 0
         shards, marked = self.deployed.shards * MINUTES, work.tenants * DAYS
-        processes = max(1.0, work.attempts / SECONDS / self.fill(work) * self._batch_s)
+        fill = self.fill(work)
+        busy_s = self.batch_s(work, self.measured.worker, fill) + self.held_s(work, fill)
+        processes = max(1.0, work.attempts / SECONDS / fill * busy_s)
         tallied = min(2 * work.executions, max(2 * work.executions / TALLIED, work.tenants * MINUTES))
         audited = self.deployed.audit_sample * (far * (row / READ_UNIT / 2 + 0.5) + shards / 2)
         swept = SWEEPS * work.schedules * self.assumed.state_row / READ_UNIT / 2
@@ -244,17 +233,23 @@ class Model:
             self.line("SQS", "receives of nothing", idle * POLLS, "sqs_request", is_assumed=True),
         ]
 
-    @property
-    def _batch_s(self) -> float:
-        return self.assumed.batch_s + self.assumed.target_s
-
     def worker(self, work: Workload) -> list[Line]:
-        batches = work.attempts / self.fill(work)
+        """What runs the jobs, and waits for those that are `exact`."""
+        fill = self.fill(work)
+        batches = work.attempts / fill
+        held = batches * self.held_s(work, fill) * self.deployed.memory["worker"] / UNIT
+        return [
+            *self.batches(batches, each_s=self.batch_s(work, self.measured.worker, fill)),
+            self.line("Lambda", "GB-s: worker, waiting for `exact` jobs", held, "lambda_gb_second", is_assumed=True),
+        ]
+
+    def batches(self, count: float, *, each_s: float) -> list[Line]:
+        """Invocations of a worker of this stage's size."""
         memory = self.deployed.memory["worker"] / UNIT
         return [
-            self.line("Lambda", "requests: worker", batches, "lambda_request", is_assumed=True),
-            self.line("Lambda", "GB-s: worker", batches * self._batch_s * memory, "lambda_gb_second", is_assumed=True),
-            self._starts("worker", batches * memory),
+            self.line("Lambda", "requests: worker", count, "lambda_request", is_assumed=True),
+            self.line("Lambda", "GB-s: worker", count * each_s * memory, "lambda_gb_second", is_assumed=True),
+            self._starts("worker", count * memory),
         ]
 
     def _starts(self, functions: str, invocations: float) -> Line:
@@ -276,8 +271,8 @@ class Model:
         promoted = (work.jobs * work.far_share + work.fires) / self.measured.promoted_a_second
         requests, assumed = self._requests(work), self.assumed
         api_s = requests * assumed.request_s + work.jobs * assumed.submission_s
-        # A vCPU is 1,769 MB: with less a tick takes longer, and costs the same.
-        vcpu = max(memory["scanner"], 1_769 / UNIT)
+        # With less than a vCPU a tick takes longer, and costs the same.
+        vcpu = max(memory["scanner"], VCPU / UNIT)
         scanner = self.deployed.shards * MINUTES * assumed.tick_s * memory["scanner"] + promoted * vcpu
         ticked = MINUTES * (assumed.sweep_s * memory["sweeper"] + assumed.tick_s * memory["operations"])
         ticks = MINUTES * (self.deployed.shards * memory["scanner"] + memory["sweeper"] + memory["operations"])
@@ -303,22 +298,46 @@ class Model:
     def _watching(self, work: Workload) -> list[Line]:
         deployed, log = self.deployed, self.measured.log_bytes
         far = work.jobs * work.far_share + work.fires
-        invocations = work.attempts / self.fill(work) + self._requests(work) + self._ticks
+        invocations = {
+            "worker": work.attempts / self.fill(work),
+            "api": self._requests(work),
+            "scanner": deployed.shards * MINUTES,
+            "sweeper": MINUTES,
+            "operations": MINUTES,
+        }
         logged = (
             far * log["far"]
             + (work.executions - far) * log["near"]
             + self._ticks * log["tick"]
             + self._requests(work) * (log["request"] + self.assumed.access_log_line)
-            + invocations * self.assumed.log_line_of_lambda
-        ) / GB
+            + sum(invocations.values()) * self.assumed.log_line_of_lambda
+        )
+        traced = sum(self.traces(count) for function, count in invocations.items() if function in deployed.traced)
+        is_large = deployed.metrics_of_a_dashboard > DASHBOARD_METRICS
         return [
-            self.line("CloudWatch", "logs in", logged, "log_gb", is_assumed=True),
-            self.line("CloudWatch", "logs kept", logged * deployed.log_days / DAYS, "log_gb_month", is_assumed=True),
+            *self.logs(logged),
             self.line("CloudWatch", "metrics, by hours with values", self._metrics(work), "metric", is_assumed=True),
             self.line("CloudWatch", "alarms, by their metrics", deployed.alarm_metrics, "alarm_metric"),
             self.line("CloudWatch", "composite alarms", deployed.composite_alarms, "composite_alarm"),
-            self.line("CloudWatch", "dashboard", deployed.dashboards, "dashboard"),
-            self.line("X-Ray", "traces", self.assumed.traced * invocations, "xray_trace", is_assumed=True),
+            self.line(
+                "CloudWatch",
+                "dashboard",
+                deployed.dashboards,
+                "dashboard_of_many_metrics" if is_large else "dashboard",
+            ),
+            self.line("X-Ray", "traces", traced, "xray_trace", is_assumed=True),
+        ]
+
+    def traces(self, invocations: float) -> float:
+        """Of one function that begins its traces."""
+        return traces(invocations, seconds=SECONDS, sampled=self.assumed.traced)
+
+    def logs(self, written: float) -> list[Line]:
+        """So many bytes, as they come and as they are kept."""
+        kept = written / GB * self.deployed.log_days / DAYS
+        return [
+            self.line("CloudWatch", "logs in", written / GB, "log_gb", is_assumed=True),
+            self.line("CloudWatch", "logs kept", kept, "log_gb_month", is_assumed=True),
         ]
 
     def _metrics(self, work: Workload) -> float:

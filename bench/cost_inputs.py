@@ -8,12 +8,11 @@ from typing import Any
 from bench.audit import a_job
 from bench.budgets import Units
 from bench.cost import Model
-from bench.cost_terms import Assumed, Deployed, Measured
+from bench.cost_terms import Assumed, Deployed, Measured, Processor
 from bench.deployed import read_counts
-from bench.prices import read_prices_of_one
+from bench.prices import provisioned, read_free_tiers, read_prices_of_one
 from bench.results import FOLDER
 from functions.domain.audit import encode_ending
-from functions.domain.jobs.job import Priority
 from functions.domain.metrics import DIMENSIONS, VALUES
 from infra.metrics import EMITTED
 from infra.stage import Stage
@@ -21,17 +20,30 @@ from infra.stage import Stage
 _LINES = 1_000
 """Lines of the audit trail that are compressed together."""
 
+WORKER = Processor(job_s=0.0007, call_s=0.00125)
+"""Of a job that calls a handler, and of a request by boto3: measured with the deployed handlers, beside a botocore that answers at
+once. Ours, and those of a worker that is written with Powertools, which cannot do with less."""
+
 _LOG_DAYS = {"ONE_DAY": 1, "ONE_WEEK": 7, "TWO_WEEKS": 14, "ONE_MONTH": 30, "THREE_MONTHS": 90, "ONE_YEAR": 365}
 _FUNCTIONS = ("api", "scanner", "worker", "sweeper", "operations", "dead_letters")
 
 
 def model_of(stage: Stage, assumed: Assumed) -> Model:
     """The model of a stage."""
-    return Model(deployed=deployed_of(stage), measured=read_measured(), prices=read_prices_of_one(), assumed=assumed)
+    deployed, prices = deployed_of(stage), read_prices_of_one()
+    if assumed.provisioned is not None:
+        prices = provisioned(prices, used=assumed.provisioned)
+    return Model(
+        deployed=deployed,
+        measured=read_measured(stage.log_level),
+        prices=prices,
+        free=read_free_tiers(),
+        assumed=assumed,
+    )
 
 
-def read_measured() -> Measured:
-    """The results of the benchmarks, as they were last written."""
+def read_measured(log_level: str = "INFO") -> Measured:
+    """The results of the benchmarks, as they were last written. log_level: that of the stage."""
     units, promotion, logs, metrics = (_read(f"{name}.json") for name in ("units", "promotion", "logs", "metrics"))
     lines = [f"{encode_ending(a_job(number))}\n".encode() for number in range(_LINES)]
     return Measured(
@@ -40,7 +52,11 @@ def read_measured() -> Measured:
         tick=_units(units["idle_tick_of_a_shard"]),
         mark=_units(units["mark"]),
         payload=units["payload_bytes"],
-        log_bytes=logs["bytes"],
+        together=_units(units["together"]),
+        log_bytes=logs["levels"][log_level],
+        other_log_bytes=logs["powertools"],
+        worker=WORKER,
+        other_worker=WORKER,
         promoted_a_second=promotion["jobs_a_cpu_second"],
         emitted=metrics["emitted"],
         audit_line=sum(map(len, lines)) / len(lines),
@@ -50,22 +66,29 @@ def read_measured() -> Measured:
 
 def deployed_of(stage: Stage) -> Deployed:
     """What it consists of."""
+    counts = read_counts(stage.name)
     return Deployed(
         name=stage.name,
         shards=stage.wheel.scan_shards,
         memory={name: getattr(stage, name).memory_mb for name in _FUNCTIONS},
         audit_sample=stage.audit_sample,
         log_days=_LOG_DAYS[stage.log_retention.name],
-        # The sources of dead letters have a maximum on every stage.
         limited_sources=sum(limit is not None for limit in stage.max_concurrency)
-        + len(Priority)
+        + counts["dead_letter_sources"]
         + len(stage.submission_queues)
         + stage.submission_files,
         unlimited_sources=sum(limit is None for limit in stage.workers),
         pollers=sum(pollers.minimum for pollers in stage.pollers if pollers),
+        class_pollers=[pollers.minimum if pollers else 0 for pollers in stage.pollers],
         ready=stage.ready_critical,
         metrics=len(every_metric()),
-        **read_counts(),
+        alarm_metrics=counts["alarm_metrics"],
+        composite_alarms=counts["composite_alarms"],
+        dashboards=counts["dashboards"],
+        metrics_of_a_dashboard=counts["metrics_of_a_dashboard"],
+        keys=counts["keys"],
+        secrets=counts["secrets"],
+        traced=counts["traced"],
     )
 
 

@@ -1,4 +1,4 @@
-"""What the same jobs cost as executions of workflow services: arithmetic alone, without free tiers.
+"""What the same jobs cost as executions of workflow services: arithmetic alone.
 
 Each calls the same function at the same time and takes the state of an execution into its own keeping, so none needs the queue or the
 table that EventBridge Scheduler needs. None batches: an invocation for each attempt.
@@ -34,10 +34,7 @@ def others(model: Model, work: Workload) -> Mapping[str, Bill]:
         "Step Functions, standard": _step_functions(model, work),
         "Temporal Cloud": _temporal(model, work),
     }
-    return {
-        name: Bill(lines=tuple(line for line in lines if line.quantity), executions=work.executions)
-        for name, lines in bills.items()
-    }
+    return {name: model.billed(lines, work) for name, lines in bills.items()}
 
 
 def _step_functions(model: Model, work: Workload) -> list[Line]:
@@ -79,10 +76,10 @@ def _temporal(model: Model, work: Workload) -> list[Line]:
 
 
 def _one_by_one(model: Model, work: Workload) -> list[Line]:
-    """The function behind it, without batches."""
-    alone = replace(model, assumed=replace(model.assumed, fill=1))
-    logged = work.attempts * (model.measured.log_bytes["near"] + model.assumed.log_line_of_lambda) / GB
+    """The function behind it, without batches, and without requests of its own: the service keeps the state."""
+    alone = replace(work, delivery="at_least_once")
+    logged = work.attempts * (model.measured.other_log_bytes + model.assumed.log_line_of_lambda) / GB
     return [
-        *alone.worker(work),
+        *model.batches(work.attempts, each_s=model.batch_s(alone, model.measured.other_worker, 1)),
         model.line("CloudWatch", "logs in", logged, "log_gb", is_assumed=True),
     ]

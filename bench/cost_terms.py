@@ -1,13 +1,13 @@
 """What the arithmetic of a bill is given, and what it gives: values alone, of a month of 30 days."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from bench.budgets import Units
+from bench.prices import FreeTier
 
 DAYS = 30
-FULL_BATCH = 10
-"""Messages."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,6 +16,8 @@ class Workload:
 
     batch: jobs a request. far_share: of jobs that are due in more than GUARD. keyed_share: with an idempotency key. wait_days:
     how long a far job waits, about. retries: attempts beside the first, a job. payload: bytes, as they are stored.
+    class_shares: of executions by class, `critical` first: each class has a ready queue of its own. exact_share: of executions
+    that are `exact`, whose worker waits for their instant.
     """
 
     jobs_a_day: float
@@ -30,6 +32,13 @@ class Workload:
     retries: float = 0.02
     look_ups: float = 0.1
     tenants: int = 20
+    class_shares: tuple[float, ...] = (0, 0, 1, 0)
+    exact_share: float = 0
+
+    def __post_init__(self) -> None:
+        """Refuse shares that are no whole."""
+        if not math.isclose(sum(self.class_shares), 1):
+            raise ValueError(f"class_shares add up to {sum(self.class_shares):g}: they must be 1 together")
 
     @property
     def jobs(self) -> float:
@@ -56,10 +65,14 @@ class Workload:
 class Assumed:
     """What is not measured, and can be said. Durations of Lambdas in seconds, billed ones.
 
-    fill: messages of a batch that a worker gets; None: as many as come within a second, one to ten. pollers: of an event
+    fill: messages of a batch that a worker gets; None: as many as are likely, `bench/cost_fill.py`. batch_s: what a batch
+    takes beside its targets; None: by its size. call_s: until DynamoDB answers. invocation_s: of an invocation, beside its
+    work. received_s: what a poller needs to receive a batch and to delete it. hold_s: how long a worker waits for an `exact`
+    job, on average: it comes one to two seconds early. pollers: of an event
     source that has a maximum concurrency and nothing to do, which asks SQS every 20 seconds. rare: share of executions that
     have a value for a metric that was not seen to get one: of trouble, or of what few use. cold: share of invocations that
-    begin with a new environment, whose start takes start_s.
+    begin with a new environment, whose start takes start_s. traced: share of invocations that X-Ray samples beside the first
+    of each second. provisioned: share of DynamoDB's provisioned capacity that is used; None: capacity on demand.
     """
 
     fill: float | None = None
@@ -67,7 +80,11 @@ class Assumed:
     cold: float = 0.01
     start_s: float = 1.0
     target_s: float = 0.1
-    batch_s: float = 0.03
+    batch_s: float | None = None
+    call_s: float = 0.005
+    invocation_s: float = 0.005
+    received_s: float = 0.02
+    hold_s: float = 1.5
     request_s: float = 0.02
     submission_s: float = 0.002
     tick_s: float = 0.05
@@ -80,10 +97,19 @@ class Assumed:
     access_log_line: int = 450
     traced: float = 0.05
     rare: float = 0.001
+    provisioned: float | None = None
 
-    def fill_at(self, a_second: float) -> float:
-        """Messages in a batch, at so many a second."""
-        return self.fill if self.fill is not None else min(FULL_BATCH, max(1.0, a_second))
+
+@dataclass(frozen=True, kw_only=True)
+class Processor:
+    """Processor time of a worker, in seconds of a whole vCPU: of a job, and of each request to DynamoDB beside it."""
+
+    job_s: float
+    call_s: float
+
+    def of(self, calls: int) -> float:
+        """Of a job with so many requests."""
+        return self.job_s + calls * self.call_s
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +117,8 @@ class Measured:
     """What the benchmarks have measured. paths: units of a job by `{ring}, {delivery}` and with `, keyed`, in full batches.
 
     fire: of an occurrence. log_bytes: that an execution writes, of a near and of a far one, and a tick. promoted_a_second: jobs, by one vCPU.
+    worker: its processor time. other_log_bytes, other_worker: the same of an execution by a worker that is written with Powertools
+    and botocore, as one behind another scheduler. together: units of a far job that is submitted with 24 like it, for one minute.
     audit_line, audit_line_kept: bytes of a line of the audit trail, as it is sent and as it is compressed. emitted: names of metrics that
     get a value, by what gives it: an `idle` minute, a `request`, a `near` or `far` job, a `fire`, a `retry`.
     """
@@ -101,10 +129,14 @@ class Measured:
     mark: Units
     payload: int
     log_bytes: Mapping[str, float]
+    other_log_bytes: float
+    worker: Processor
+    other_worker: Processor
     promoted_a_second: float
     audit_line: float
     audit_line_kept: float
     emitted: Mapping[str, Collection[str]]
+    together: Units
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +144,9 @@ class Deployed:
     """What a stage consists of. memory: MB by function. log_days: how long lines are kept. metrics: all that it can emit.
 
     limited_sources, unlimited_sources: event sources of SQS with a maximum concurrency, and without one. pollers: the
-    provisioned ones of all others, while there is nothing to do. ready: workers that are kept started.
+    provisioned ones of all others, while there is nothing to do. class_pollers: the same by class, 0 for a class without any.
+    ready: workers that are kept started. traced: functions whose traces begin with them. metrics_of_a_dashboard: of the one
+    that has most.
     """
 
     name: str
@@ -130,11 +164,17 @@ class Deployed:
     dashboards: int
     keys: int
     secrets: int = 1
+    class_pollers: Sequence[int] = (0, 0, 0, 0)
+    traced: Collection[str] = ("api", "dead_letters", "operations", "scanner", "sweeper", "worker")
+    metrics_of_a_dashboard: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """A line of the bill: so many units of one kind. is_assumed: an assumption goes into it."""
+    """A line of the bill: so many units of one kind. is_assumed: an assumption goes into it.
+
+    usd_after_free: what is left of it once the account's free units are taken off.
+    """
 
     service: str
     what: str
@@ -142,6 +182,7 @@ class Line:
     unit: str
     usd: float
     is_assumed: bool = False
+    usd_after_free: float = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,6 +198,27 @@ class Bill:
         return sum(line.usd for line in self.lines)
 
     @property
+    def usd_after_free(self) -> float:
+        """All lines, of an account that does nothing else."""
+        return sum(line.usd_after_free for line in self.lines)
+
+    @property
     def usd_a_million(self) -> float | None:
         """Of a million executions; None where there are none."""
         return self.usd / self.executions * 1e6 if self.executions else None
+
+
+def billed(lines: Iterable[Line], free: Sequence[FreeTier], *, executions: float) -> Bill:
+    """The bill of what was used, each free tier taken off the lines of its units, in their order."""
+    kept = [line for line in lines if line.quantity]
+    left = [line.quantity for line in kept]
+    for tier in free:
+        rest = tier.a_month
+        for unit in tier.of:
+            for index, line in enumerate(kept):
+                if line.unit == unit:
+                    taken = min(rest, left[index])
+                    left[index] -= taken
+                    rest -= taken
+    priced = (replace(line, usd_after_free=line.usd * left[index] / line.quantity) for index, line in enumerate(kept))
+    return Bill(lines=tuple(priced), executions=executions)

@@ -10,43 +10,74 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 FILE = Path(__file__).with_suffix(".json")
+_SERVICE = "POWERTOOLS_SERVICE_NAME"
+OF_OTHERS = "prod"
+"""Whose counts those are of a stage that the file does not have: one that is somebody's own."""
 
 
 class Counts(TypedDict):
-    """Of the stage `dev`: every stage has the same alarms, dashboards, keys and secrets.
+    """Of a stage.
 
-    alarm_metrics: what CloudWatch bills an alarm by, the metrics that it looks at.
+    alarm_metrics: what CloudWatch bills an alarm by, the metrics that it looks at. metrics_of_a_dashboard: of the one that has
+    most. traced: functions that begin traces, by the names that their metrics have. dead_letter_sources: queues of dead letters
+    that are read.
     """
 
     alarm_metrics: int
     composite_alarms: int
     dashboards: int
+    metrics_of_a_dashboard: int
     keys: int
     secrets: int
+    dead_letter_sources: int
+    traced: list[str]
 
 
 def counted(templates: Iterable[Mapping[str, Any]]) -> Counts:
     """What templates of CloudFormation make."""
-    resources = [resource for template in templates for resource in template["Resources"].values()]
-    alarms = [resource["Properties"] for resource in resources if resource["Type"] == "AWS::CloudWatch::Alarm"]
+    resources = {name: each for template in templates for name, each in template["Resources"].items()}
 
-    def number_of(kind: str) -> int:
-        return sum(resource["Type"] == kind for resource in resources)
+    def of(kind: str) -> Mapping[str, Mapping[str, Any]]:
+        return {name: each.get("Properties", {}) for name, each in resources.items() if each["Type"] == kind}
 
+    alarms, functions = of("AWS::CloudWatch::Alarm").values(), of("AWS::Lambda::Function")
+    dashboards, sources = of("AWS::CloudWatch::Dashboard").values(), of("AWS::Lambda::EventSourceMapping").values()
+    services = {name: each["Environment"]["Variables"][_SERVICE] for name, each in functions.items()}
     return Counts(
         alarm_metrics=sum(sum("MetricStat" in metric for metric in alarm.get("Metrics", ())) or 1 for alarm in alarms),
-        composite_alarms=number_of("AWS::CloudWatch::CompositeAlarm"),
-        dashboards=number_of("AWS::CloudWatch::Dashboard"),
-        keys=number_of("AWS::KMS::Key"),
-        secrets=number_of("AWS::SecretsManager::Secret"),
+        composite_alarms=len(of("AWS::CloudWatch::CompositeAlarm")),
+        dashboards=len(dashboards),
+        metrics_of_a_dashboard=max((_metrics_of(each["DashboardBody"]) for each in dashboards), default=0),
+        keys=len(of("AWS::KMS::Key")),
+        secrets=len(of("AWS::SecretsManager::Secret")),
+        dead_letter_sources=sum(services.get(_function_of(source)) == "dead_letters" for source in sources),
+        traced=sorted(
+            services[name] for name, each in functions.items() if each.get("TracingConfig", {}).get("Mode") == "Active"
+        ),
     )
 
 
-def read_counts() -> Counts:
-    """As they were last written."""
-    return json.loads(FILE.read_text())
+def read_counts(stage: str) -> Counts:
+    """As they were last written; those of OF_OTHERS for a stage that is not among them."""
+    written: Mapping[str, Counts] = json.loads(FILE.read_text())
+    return written.get(stage) or written[OF_OTHERS]
 
 
-def written(counts: Counts) -> str:
-    """The text of the file."""
+def written(counts: Mapping[str, Counts]) -> str:
+    """The text of the file. counts: by stage."""
     return json.dumps(counts, indent=2) + "\n"
+
+
+def _function_of(source: Mapping[str, Any]) -> str:
+    """The logical name, which a source has as a reference, or in the ARN of an alias."""
+    named = source["FunctionName"]
+    return named.get("Ref", "") if isinstance(named, dict) else ""
+
+
+def _metrics_of(body: Any) -> int:
+    """Of a dashboard, whose text has references in it."""
+    parts = body["Fn::Join"][1] if isinstance(body, dict) else [body]
+    widgets = json.loads("".join(part if isinstance(part, str) else "-" for part in parts))["widgets"]
+    listed = [each for widget in widgets for each in widget["properties"].get("metrics", ())]
+    # What is no text first is an expression, of metrics that are listed beside it.
+    return sum(isinstance(each[0], str) for each in listed)

@@ -18,11 +18,14 @@ JOBS = 1_000
 PAYLOAD_BYTES = 512
 REQUEST = 500
 """Jobs in one call of the API: its limit."""
+TOGETHER = 25
+"""Jobs in one call of who has few of them at once."""
+TOGETHER_NAME = f"far, exactly_once, short JSON, {TOGETHER} a request"
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Units of one job on every path, of one fire of a schedule, of one job that names a flow, or is given with others.
+    """Units of one job on every path, of one fire of a schedule, of one job that names a flow, or is given with others, or comes in a request of TOGETHER.
 
     Of one tick that promotes nothing, and of one mark.
     And of what a process reads once in half a minute.
@@ -32,6 +35,7 @@ class Measured:
     occurrences: Mapping[Overlap, Units]
     flows: Mapping[str, Units]
     collected: Mapping[str, Units]
+    together: Units
     tick: Units
     mark: Units
     knowledge: Units
@@ -73,6 +77,7 @@ def of_jobs(measured: Measured) -> Mapping[str, tuple[Units, Units]]:
         **{f"an occurrence, {each}": (used, budgets.OCCURRENCES[each]) for each, used in measured.occurrences.items()},
         **{name: (used, budgets.FLOWS[name][1]) for name, used in measured.flows.items()},
         **{name: (used, budgets.COLLECTED[name][1]) for name, used in measured.collected.items()},
+        TOGETHER_NAME: (measured.together, budgets.TOGETHER),
     }
 
 
@@ -113,6 +118,7 @@ def as_json(measured: Measured, prices: Mapping[str, float]) -> dict[str, Any]:
         },
         "flows": {name: described(used, budgets.FLOWS[name][1]) for name, used in measured.flows.items()},
         "collected": {name: described(used, budgets.COLLECTED[name][1]) for name, used in measured.collected.items()},
+        "together": described(measured.together, budgets.TOGETHER),
         "idle_tick_of_a_shard": described(measured.tick, budgets.TICK),
         "mark": described(measured.mark, budgets.MARK),
         "half_a_minute_of_a_process": described(measured.knowledge, budgets.KNOWLEDGE),

@@ -19,7 +19,18 @@ from bench import budgets, stage
 from bench.boundary import hearing
 from bench.budgets import Path, Units, over_budget
 from bench.clock import SettableClock
-from bench.measured import JOBS, PAYLOAD_BYTES, REQUEST, Measured, apart, as_json, of_jobs, show
+from bench.measured import (
+    JOBS,
+    PAYLOAD_BYTES,
+    REQUEST,
+    TOGETHER,
+    TOGETHER_NAME,
+    Measured,
+    apart,
+    as_json,
+    of_jobs,
+    show,
+)
 from bench.meter import Meter
 from bench.prices import read_prices
 from bench.queues import HeldQueues
@@ -97,6 +108,7 @@ def run_only(console: Console, only: str) -> list[str]:
         every: Mapping[str, tuple[Callable[[], Units], Units]] = {
             **{path.name: (partial(rig.measure, path, JOBS), units) for path, units in budgets.UNITS.items()},
             **{name: (partial(_of_flow, rig, name, JOBS), units) for name, (_, units) in budgets.FLOWS.items()},
+            TOGETHER_NAME: (partial(rig.measure_together, JOBS), budgets.TOGETHER),
             **{
                 name: (partial(rig.measure_collected, *how, JOBS), units)
                 for name, (how, units) in budgets.COLLECTED.items()
@@ -127,6 +139,7 @@ def measure(endpoint_url: str, console: Console, *, jobs: int) -> Measured:
             {overlap: rig.measure_fires(overlap, jobs) for overlap in budgets.OCCURRENCES},
             {name: _of_flow(rig, name, jobs) for name in budgets.FLOWS},
             {name: rig.measure_collected(*how, jobs) for name, (how, _) in budgets.COLLECTED.items()},
+            rig.measure_together(jobs),
             tick,
             mark,
             knowledge,
@@ -193,6 +206,21 @@ class Rig:
 
     def measure(self, path: Path, jobs: int) -> Units:
         """Units of one of so many jobs, from submission to settlement."""
+        return self._measure(path, lambda due_at: [self._submission(path, due_at + n * _APART) for n in range(jobs)])
+
+    def measure_together(self, jobs: int) -> Units:
+        """The same of one of so many far jobs with short JSON objects, submitted in requests of TOGETHER."""
+        path = Path(Ring.FAR, Delivery.EXACTLY_ONCE, keyed=False)
+        return self._measure(
+            path,
+            lambda due_at: [
+                replace(self._submission(path, due_at + n * _APART), payload=_small_payload(n)) for n in range(jobs)
+            ],
+            size=TOGETHER,
+        )
+
+    def _measure(self, path: Path, make: Callable[[datetime], Sequence[Submission]], *, size: int = REQUEST) -> Units:
+        """make: the jobs that are due from then on. size: of a request."""
         wheel = self._wiring.wheel
         due_at = self.clock.now() + wheel.guard / 2
         if path.ring is Ring.FAR:
@@ -200,7 +228,10 @@ class Rig:
         self._ran.clear()
         self._know()
         self._spent()
-        self._submit([self._submission(path, due_at + number * _APART) for number in range(jobs)], path)
+        submissions = make(due_at)
+        jobs = len(submissions)
+        for start in range(0, jobs, size):
+            self._submit(submissions[start : start + size], path)
         used = self._spent()
         if path.ring is Ring.FAR:
             opens_at = due_at - wheel.lookahead

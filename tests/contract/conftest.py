@@ -9,10 +9,10 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import boto3
 import pytest
 from moto import mock_aws
 
+from functions.adapters import clients
 from functions.adapters.dynamodb import tables
 from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
 from functions.adapters.dynamodb.collections import DynamoDBCollectionStore
@@ -32,6 +32,7 @@ from functions.adapters.dynamodb.table import Table
 from functions.adapters.dynamodb.tenants import DynamoDBTenantStore
 from functions.adapters.dynamodb.timers import DynamoDBTimerStore
 from functions.adapters.dynamodb.usage import DynamoDBUsageStore
+from functions.adapters.system_clock import SystemClock
 from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
 from functions.domain.far_ring.timer_key import alarm_key, timer_key
 from functions.domain.far_ring.timer_record import decode_timer
@@ -147,12 +148,16 @@ class ScheduleSubject:
 
 @pytest.fixture(scope="session")
 def _moto_dynamodb() -> "DynamoDBClient":
-    return boto3.Session().client("dynamodb", region_name="us-east-1")
+    return clients.dynamodb(SystemClock(), attempts=1)
 
 
 @pytest.fixture(scope="session")
 def _local_dynamodb(dynamodb_local: DynamoDBLocal) -> "DynamoDBClient":
-    return dynamodb_local.client()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb_local.endpoint_url)
+        client = clients.dynamodb(SystemClock(), attempts=1)
+        client.list_tables()  # what creates tables is of the same endpoint
+        return client
 
 
 @pytest.fixture(scope="session")

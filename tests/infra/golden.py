@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.deployed import FILE, counted, written
-from infra.stage import Stage
+from bench.deployed import FILE, Counts, counted, written
+from infra.stage import STAGES, Stage
 from scripts.synthesis import Template, Templates, synthesise
 
 FOLDER = Path(__file__).parent / "templates"
@@ -22,16 +22,29 @@ def rendered(template: Template) -> str:
 
 
 def golden_files(synthesised: Callable[[Stage], Templates]) -> dict[Path, str]:
-    """The golden files and what they should hold: all of `dev`, what it is billed for by the piece, and of `scale` what is made for its load."""
-    dev, scale = synthesised(Stage.named("dev")), synthesised(Stage.named("scale"))
+    """The golden files and what they should hold.
+
+    All of `dev`, which is watched for the essential; what watches `prod`; what each stage is billed for by the piece; and of `scale`
+    what is made for its load.
+    """
+    dev, prod, scale = (synthesised(Stage.named(name)) for name in ("dev", "prod", "scale"))
     return {
         FOLDER / "dev-storage.json": rendered(dev.storage),
         FOLDER / "dev-scheduler.json": rendered(dev.scheduler),
         FOLDER / "scale-throughput.json": rendered(
             scale.of_type("AWS::DynamoDB::Table") | scale.of_type("AWS::Lambda::EventSourceMapping")
         ),
-        FILE: written(counted([dev.storage, dev.scheduler])),
+        FOLDER / "prod-watching.json": rendered(
+            prod.of_type("AWS::CloudWatch::Alarm")
+            | prod.of_type("AWS::CloudWatch::CompositeAlarm")
+            | prod.of_type("AWS::CloudWatch::Dashboard")
+        ),
+        FILE: written({stage.name: _counts(synthesised(stage)) for stage in STAGES if not stage.emulated}),
     }
+
+
+def _counts(templates: Templates) -> Counts:
+    return counted([templates.storage, templates.scheduler])
 
 
 if __name__ == "__main__":

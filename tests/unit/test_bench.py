@@ -16,7 +16,19 @@ from rich.console import Console
 from bench import __main__ as command
 from bench import budgets, lag, promotion, recovery, results, schedules, units
 from bench.boundary import answer, hearing
-from bench.budgets import COLLECTED, FLOWS, KNOWLEDGE, MARK, OCCURRENCES, PROMOTED_A_SECOND, TICK, UNITS, Path, Units
+from bench.budgets import (
+    COLLECTED,
+    FLOWS,
+    KNOWLEDGE,
+    MARK,
+    OCCURRENCES,
+    PROMOTED_A_SECOND,
+    TICK,
+    TOGETHER,
+    UNITS,
+    Path,
+    Units,
+)
 from bench.clock import SettableClock
 from bench.lag import Lag
 from bench.measured import Measured
@@ -39,6 +51,7 @@ ON_BUDGET = Measured(
     occurrences=OCCURRENCES,
     flows={name: units for name, (_, units) in FLOWS.items()},
     collected={name: units for name, (_, units) in COLLECTED.items()},
+    together=TOGETHER,
     tick=TICK,
     mark=MARK,
     knowledge=KNOWLEDGE,

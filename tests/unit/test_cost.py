@@ -9,11 +9,13 @@ import pytest
 from bench.budgets import Units
 from bench.cost import INLINE, KNOWLEDGE_SECONDS, SWEEPS, TALLIED, Model
 from bench.cost import PULSE_WRITES as WRITES_OF_PULSE
+from bench.cost_eventbridge import RECORD_DAYS, crossover, eventbridge, fill_of
 from bench.cost_inputs import deployed_of, model_of, read_measured
 from bench.cost_others import others
-from bench.cost_terms import DAYS, Assumed, Bill, Deployed, Measured, Workload
-from bench.prices import read_prices_of_one
+from bench.cost_terms import DAYS, Assumed, Bill, Deployed, Measured, Processor, Workload
+from bench.prices import FreeTier, provisioned, read_free_tiers, read_prices_of_one
 from functions.domain.far_ring.timer_record import INLINE_LIMIT
+from functions.domain.jobs.claims import MESSAGE_LIFE
 from functions.domain.stage.pulse import MOST_NAMED
 from functions.services.telemetry.pulse import NAMED_EVERY, WRITTEN_EVERY
 from functions.services.telemetry.usage import ENOUGH_JOBS
@@ -56,6 +58,10 @@ MODEL = Model(
         tick=Units(2, 0.5, 0),
         mark=Units(1, 0.5, 0),
         payload=512,
+        together=Units(3, 0.1, 0.3),
+        other_log_bytes=400,
+        worker=Processor(job_s=0.001, call_s=0.001),
+        other_worker=Processor(job_s=0.002, call_s=0.003),
         log_bytes={"near": 500, "far": 600, "tick": 900, "request": 200},
         promoted_a_second=5_000,
         emitted={
@@ -70,8 +76,9 @@ MODEL = Model(
         audit_line_kept=50,
     ),
     prices=read_prices_of_one(),
+    assumed=Assumed(fill=10, batch_s=0.03),
 )
-# A million jobs a day, half of them far, a tenth tried again, ten jobs a request; 11.6 a second, so that batches are full.
+# A million jobs a day, half of them far, a tenth tried again, ten jobs a request.
 WORK = Workload(
     jobs_a_day=1e6, far_share=0.5, retries=0.1, batch=10, look_ups=0.1, tenants=100, wait_days=2, keyed_share=0.2
 )
@@ -134,8 +141,6 @@ def line(bill: Bill, what: str, service: str = "") -> tuple[float, float]:
         ("CloudWatch", "alarms, by their metrics", 40, 4.0),
         ("CloudWatch", "composite alarms", 6, 3.0),
         ("CloudWatch", "dashboard", 1, 3.0),
-        # 9.8184 million invocations: workers, requests, ticks
-        ("X-Ray", "traces", 0.05 * 9_818_400, 0.49092 * 5),
         # ten lines of 600 bytes are two steps of 5 KB
         ("Firehose", "the audit trail, in 5 KB", 6e6, 6 * 0.1383),
         # a million lines a day, 400 days
@@ -207,10 +212,10 @@ def test_an_event_source_is_idle_as_its_stage_limits_it():
 
 
 def test_a_start_costs_what_its_share_and_its_time_are():
-    seldom = replace(MODEL, assumed=Assumed(cold=0.001, start_s=0.5))
+    seldom = replace(MODEL, assumed=Assumed(fill=10, cold=0.001, start_s=0.5))
 
     assert line(seldom.bill(WORK), "GB-s: starts, worker")[0] == pytest.approx(3.3e6 * 0.001 * 0.5)
-    assert line(seldom.eventbridge(WORK), "GB-s: starts, worker")[0] == pytest.approx(3.3e6 * 0.001 * 0.5)
+    assert line(eventbridge(seldom, WORK), "GB-s: starts, worker")[0] == pytest.approx(3.3e6 * 0.001 * 0.5)
 
 
 def test_the_pulse_and_what_processes_know_is_by_the_process():
@@ -248,12 +253,172 @@ def test_a_larger_payload_is_more_units_and_a_large_one_is_an_object():
     assert line(large, "payloads kept") == (pytest.approx(100.0), pytest.approx(2.3))
 
 
+LIKELY = replace(MODEL, assumed=Assumed())
+
+
 def test_few_messages_come_alone_and_a_fill_can_be_said():
     few = replace(WORK, jobs_a_day=1_000)
 
-    assert line(MODEL.bill(few), "receives and deletes")[0] == pytest.approx(2 * 33_000)
+    assert line(LIKELY.bill(few), "receives and deletes")[0] == pytest.approx(2 * 33_000)
     filled = replace(MODEL, assumed=Assumed(fill=5))
     assert line(filled.bill(few), "receives and deletes")[0] == pytest.approx(2 * 33_000 / 5)
+
+
+# With a whole vCPU a job takes 3 ms. 100 million attempts a day are 1,157.41 a second, 20 million 231.48.
+WHOLE = replace(
+    LIKELY,
+    deployed=replace(LIKELY.deployed, memory={**LIKELY.deployed.memory, "worker": 1_769}),
+    assumed=Assumed(call_s=0.01, invocation_s=0.01, received_s=0.02, target_s=0.1),
+)
+MANY = replace(WORK, jobs_a_day=20e6, retries=0)
+
+
+def test_a_batch_takes_its_calls_its_targets_and_the_processor_time_of_each_of_its_jobs():
+    # an invocation and two calls of 10 ms, targets of 100, and 3 ms for each job
+    assert WHOLE.batch_s(MANY, WHOLE.measured.worker, 1) == pytest.approx(0.133)
+    assert WHOLE.batch_s(MANY, WHOLE.measured.worker, 10) == pytest.approx(0.16)
+    # without a ledger no calls, and 1 ms for each job
+    at_least_once = replace(MANY, delivery="at_least_once")
+    assert WHOLE.batch_s(at_least_once, WHOLE.measured.worker, 10) == pytest.approx(0.12)
+    # half a vCPU: twice the processor time
+    half = replace(WHOLE, deployed=replace(WHOLE.deployed, memory={"worker": 1_769 / 2}))
+    assert half.batch_s(MANY, WHOLE.measured.worker, 10) == pytest.approx(0.19)
+
+
+def test_a_batch_of_ten_on_prod_takes_70_ms_beside_its_targets():
+    prod = model_of(Stage.named("prod"), Assumed(target_s=0))
+
+    assert prod.batch_s(WORK, prod.measured.other_worker, 10) == pytest.approx(0.070, abs=0.001)
+
+
+def test_batches_are_as_full_as_five_pollers_make_them():
+    # 231.48 a second / 5 pollers = 46.296 a poller: n = 46.296 * (0.15 + 0.003 n), so n = 6.9444 / (1 - 0.13889)
+    assert WHOLE.fill(MANY) == pytest.approx(8.0645, rel=1e-3)
+    assert WHOLE.fill(replace(MANY, jobs_a_day=1e6)) == 1
+    assert WHOLE.fill(replace(MANY, jobs_a_day=1e9)) == 10
+
+
+def test_jobs_of_four_classes_are_in_four_queues_whose_batches_are_smaller():
+    spread = replace(MANY, class_shares=(0.25, 0.25, 0.25, 0.25))
+
+    # 57.87 a second each / 5 = 11.574: n = 11.574 * (0.15 + 0.003 n), so n = 1.7361 / (1 - 0.034722)
+    assert WHOLE.fill(spread) == pytest.approx(1.7986, rel=1e-3)
+    assert line(WHOLE.bill(spread), "requests: worker")[0] == pytest.approx(600e6 / 1.7986, rel=1e-3)
+    # EventBridge Scheduler has one queue: n = 46.296 * (0.15 + 0.008 n)
+    assert fill_of(WHOLE, spread) == fill_of(WHOLE, MANY) == 10
+    assert fill_of(WHOLE, replace(MANY, jobs_a_day=5e6)) == pytest.approx(1.7361 / (1 - 0.092593), rel=1e-3)
+
+
+def test_an_exact_job_costs_the_wait_for_its_instant_which_a_batch_shares():
+    exact = replace(WORK, jobs_a_day=1e6 / DAYS, retries=0, exact_share=1)
+
+    def held(fill: float) -> float:
+        model = replace(MODEL, assumed=Assumed(fill=fill))
+        return line(model.bill(exact), "GB-s: worker, waiting for `exact` jobs")[1]
+
+    # a million jobs, 1.5 s of 1 GB for each batch
+    assert held(1) == pytest.approx(20.0, abs=0.001)
+    assert held(10) == pytest.approx(2.0, abs=0.001)
+    # Of two in a batch, one in ten is exact: 1 - 0.9 * 0.9 of the half million batches wait.
+    tenth = replace(MODEL, assumed=Assumed(fill=2)).bill(replace(exact, exact_share=0.1))
+    assert line(tenth, "GB-s: worker, waiting for `exact` jobs")[0] == pytest.approx(500_000 * 0.19 * 1.5)
+    assert not [each for each in MODEL.bill(WORK).lines if "exact" in each.what]
+
+
+def test_x_ray_keeps_the_first_trace_of_each_second_and_a_twentieth_of_the_others():
+    # 2,592,000 seconds * ln 2 invocations: half of the seconds have one
+    half = 2_592_000 * 0.693147
+    assert MODEL.traces(half) == pytest.approx(1_296_000 + 0.05 * (half - 1_296_000), rel=1e-5)
+    assert MODEL.traces(1_000) == pytest.approx(1_000, rel=1e-3)
+    assert MODEL.traces(1e9) == pytest.approx(2_592_000 + 0.05 * (1e9 - 2_592_000), rel=1e-3)
+
+
+def test_ticks_are_traced_nearly_all_unless_their_functions_only_pass_traces_on():
+    idle = Workload(jobs_a_day=0)
+    begun = replace(MODEL, deployed=replace(MODEL.deployed, traced=("scanner", "sweeper", "operations", "worker")))
+
+    # ten shards: 1/6 a second, of which 1 - e^(-1/6) are firsts; the two others 1/60 a second
+    scanner = 2_592_000 * 0.153518 + 0.05 * (432_000 - 2_592_000 * 0.153518)
+    other = 2_592_000 * 0.0165286 + 0.05 * (43_200 - 2_592_000 * 0.0165286)
+    quantity, usd = line(begun.bill(idle), "traces")
+    assert (quantity, usd) == (
+        pytest.approx(scanner + 2 * other, rel=1e-4),
+        pytest.approx((scanner + 2 * other) * 5e-6, rel=1e-4),
+    )
+    passed = replace(MODEL, deployed=replace(MODEL.deployed, traced=("api", "worker")))
+    assert not [each for each in passed.bill(idle).lines if each.what == "traces"]
+
+
+def test_a_stage_that_logs_less_pays_for_less():
+    info, warning = read_measured("INFO"), read_measured("WARNING")
+
+    assert warning.log_bytes["near"] < info.log_bytes["near"] / 2
+    quiet = replace(Stage.named("prod"), log_level="WARNING")
+    assert model_of(quiet, Assumed()).bill(WORK).usd < model_of(Stage.named("prod"), Assumed()).bill(WORK).usd
+
+
+FREE = [
+    FreeTier(name="sqs", of=("sqs_request",), a_month=7e6, page="https://x"),
+    FreeTier(name="logs", of=("log_gb", "log_gb_month"), a_month=30, page="https://x"),
+    FreeTier(name="scheduler", of=("eventbridge_schedule",), a_month=14e6, page="https://x"),
+]
+
+
+def test_what_aws_gives_each_month_is_taken_off_the_lines_of_its_units_in_their_order():
+    free = replace(MODEL, free=FREE)
+    left = {each.what: (each.usd_after_free, each.usd) for each in free.bill(WORK).lines}
+
+    # 6 million sends are free, and one million of 6.6 million receives and deletes
+    assert left["sends"][0] == 0
+    assert left["receives and deletes"][0] == pytest.approx(5.6 * 0.4)
+    assert left["both, for their message groups"][0] == left["both, for their message groups"][1]
+    # 23.8 GB come in, all of them free, and of 11.9 that are kept as much as is left of 30
+    written = (15e6 * 500 + 15e6 * 600 + 518_400 * 900 + 6e6 * 650 + 9_818_400 * 300) / 1e9
+    assert left["logs in"][0] == 0
+    assert left["logs kept"][0] == pytest.approx((written / 2 - (30 - written)) * 0.03)
+    assert free.bill(WORK).usd == MODEL.bill(WORK).usd
+    assert free.bill(WORK).usd_after_free == pytest.approx(sum(after for after, _ in left.values()))
+
+
+def test_14_million_invocations_of_eventbridge_scheduler_are_free():
+    (invocations,) = [each for each in eventbridge(replace(MODEL, free=FREE), WORK).lines if each.what == "invocations"]
+
+    assert (invocations.usd, invocations.usd_after_free) == (pytest.approx(30), pytest.approx(16))
+
+
+def test_each_free_tier_is_of_a_priced_unit_and_has_its_page():
+    tiers, prices = read_free_tiers(), read_prices_of_one()
+
+    units = [unit for tier in tiers for unit in tier.of]
+    assert len(units) == len(set(units))
+    assert set(units) <= prices.keys()
+    assert all(tier.page.startswith("https://aws.amazon.com/") and tier.a_month > 0 for tier in tiers)
+
+
+def test_a_dashboard_of_more_than_50_metrics_is_in_no_free_tier():
+    small = replace(MODEL, free=read_free_tiers(), deployed=replace(MODEL.deployed, metrics_of_a_dashboard=50))
+    large = replace(small, deployed=replace(small.deployed, metrics_of_a_dashboard=51))
+
+    def dashboard(model: Model) -> tuple[float, float]:
+        (found,) = [each for each in model.bill(WORK).lines if each.what == "dashboard"]
+        return found.usd, found.usd_after_free
+
+    assert dashboard(small) == (3, 0)
+    assert dashboard(large) == (3, 3)
+
+
+def test_a_unit_of_provisioned_capacity_costs_its_hour_by_what_is_used_of_it():
+    prices = provisioned(read_prices_of_one(), used=0.7)
+
+    # 0.00065 USD an hour of 3,600 seconds, of which 0.7 are used
+    assert prices["dynamodb_write_unit"] * 1e6 == pytest.approx(0.258, abs=0.0005)
+    assert prices["dynamodb_read_unit"] * 1e6 == pytest.approx(0.0516, abs=0.0005)
+    assert provisioned(prices, used=1)["dynamodb_write_unit"] * 1e6 == pytest.approx(0.1806, abs=0.0005)
+
+
+def test_shares_of_classes_must_be_a_whole():
+    with pytest.raises(ValueError, match=r"add up to 0\.9"):
+        Workload(jobs_a_day=1, class_shares=(0.4, 0.5, 0, 0))
 
 
 def test_an_at_least_once_job_has_no_ledger_row():
@@ -271,20 +436,21 @@ def test_an_at_least_once_job_has_no_ledger_row():
         ("receives and deletes", 6.6e6, 2.64),
         ("receives of nothing", 259_200, 0.10368),
         ("writes: an idempotency record put and completed", 66e6, 41.25),
-        ("storage of them", 8.8, 2.2),
-        ("their point-in-time recovery", 8.8, 1.76),
+        # a million a day for 14 days, of 300 + 100 bytes
+        ("storage of them", 5.6, 1.4),
+        ("their point-in-time recovery", 5.6, 1.12),
         ("reads: look-ups", 3e6, 0.375),
         ("requests: worker", 3.3e6, 0.66),
         ("GB-s: worker", 429_000, 429_000 * 13.3334e-6),
         ("GB-s: starts, worker", 33_000, 33_000 * 13.3334e-6),
-        ("logs in", 15 + 0.99, 7.995),
-        ("logs kept", 15.99 / 2, 15.99 / 2 * 0.03),
+        # 30 million lines of 400 bytes, and 3.3 million invocations of 300
+        ("logs in", 12 + 0.99, 6.495),
+        ("logs kept", 12.99 / 2, 12.99 / 2 * 0.03),
         ("alarms: dead letters, age, errors, throttles", 4, 0.4),
-        ("traces", 165_000, 0.825),
     ],
 )
 def test_eventbridge_scheduler_is_what_it_is_by_hand(what: str, quantity: float, usd: float):
-    assert line(MODEL.eventbridge(WORK), what) == (pytest.approx(quantity), pytest.approx(usd))
+    assert line(eventbridge(MODEL, WORK), what) == (pytest.approx(quantity), pytest.approx(usd))
 
 
 @pytest.mark.parametrize(
@@ -318,31 +484,50 @@ def test_a_total_is_the_sum_of_its_lines_and_reported_for_a_million():
 
 
 def test_they_cost_the_same_where_they_cross():
-    crossing = MODEL.crossover(WORK)
+    crossing = crossover(MODEL, WORK)
 
     assert crossing is not None
     at = replace(WORK, jobs_a_day=crossing)
-    assert MODEL.bill(at).usd == pytest.approx(MODEL.eventbridge(at).usd, rel=0.002)
+    assert MODEL.bill(at).usd == pytest.approx(eventbridge(MODEL, at).usd, rel=0.002)
     assert (
         MODEL.bill(replace(at, jobs_a_day=2 * crossing)).usd
-        < MODEL.eventbridge(replace(at, jobs_a_day=2 * crossing)).usd
+        < eventbridge(MODEL, replace(at, jobs_a_day=2 * crossing)).usd
     )
+
+
+def test_the_crossing_moves_with_how_full_batches_are():
+    by_fill = [crossover(replace(MODEL, assumed=Assumed(fill=fill)), WORK) or 1e12 for fill in (1, 5, 10)]
+
+    assert by_fill[0] > by_fill[1] > by_fill[2]
+
+
+def test_the_crossing_is_further_where_14_million_invocations_are_free():
+    free = replace(MODEL, free=FREE)
+    without, after = crossover(free, WORK), crossover(free, WORK, of=lambda bill: bill.usd_after_free)
+
+    assert without is not None
+    assert after is not None
+    assert after > without
+
+
+def test_a_record_of_eventbridge_scheduler_outlives_every_copy_of_its_message():
+    assert timedelta(days=RECORD_DAYS) == MESSAGE_LIFE
 
 
 def test_where_they_never_cross_nothing_is_reported():
     free = replace(MODEL, prices={**MODEL.prices, "eventbridge_schedule": 0.0})
     dear = replace(MODEL, prices={**MODEL.prices, "eventbridge_schedule": 1.0})
 
-    assert free.crossover(WORK) is None
-    assert dear.crossover(replace(WORK, schedules=10_000)) == 1.0
+    assert crossover(free, WORK) is None
+    assert crossover(dear, replace(WORK, schedules=10_000)) == 1.0
 
 
 def test_a_stage_is_what_it_deploys():
     dev, prod = deployed_of(Stage.named("dev")), deployed_of(Stage.named("prod"))
 
-    assert (dev.shards, prod.shards) == (4, 64)
+    assert (dev.shards, prod.shards) == (4, 16)
     assert (dev.log_days, prod.log_days) == (7, 30)
-    assert dev.dashboards == dev.secrets == 1
+    assert dev.dashboards == 1
     assert dev.alarm_metrics > dev.composite_alarms > 0
     assert prod.memory["scanner"] == 1_769
 
