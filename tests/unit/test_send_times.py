@@ -104,6 +104,15 @@ def test_batches_stay_full_but_for_one_of_each_moment(instants: list[datetime], 
     assert batches <= len(instants) / FULL + within / MOMENT + 3
 
 
+def test_what_is_left_beside_a_full_batch_does_not_wait_for_a_moment_that_is_not_the_next():
+    herd = due(*[NOON + MINUTE + number * MILLISECOND for number in range(FULL + 2)])
+    (later,) = due(NOON + MINUTE + 500 * MILLISECOND)
+
+    found = sendings([*herd, later], now=NOON, within=MOST)
+
+    assert found == [Sending((FULL + 1) * MILLISECOND, herd), Sending(500 * MILLISECOND, [later])]
+
+
 def test_a_single_one_that_would_have_to_wait_for_longer_than_allowed_goes_at_once():
     soon, late = due(NOON + MINUTE + 300 * MILLISECOND, NOON + MINUTE + 900 * MILLISECOND)
 

@@ -66,13 +66,16 @@ def sendings(timers: Sequence[Timer], *, now: datetime, within: timedelta) -> li
     at_once = [timer for wait, timer in waits if wait > within]
     prompt = sorted(((wait, timer) for wait, timer in waits if wait <= within), key=lambda each: each[0])
     found = [Sending(timedelta(0), at_once)] if at_once else []
+    moments = [(number, list(members)) for number, members in groupby(prompt, key=lambda each: each[0] // MOMENT)]
+    numbers = {number for number, _ in moments}
     held: list[tuple[timedelta, Timer]] = []
-    for _, members in groupby(prompt, key=lambda each: each[0] // MOMENT):
+    for number, members in moments:
         held += members
-        going = len(held) if len(held) < FULL else len(held) // FULL * FULL
+        may_be_left = len(held) > FULL and number + 1 in numbers
+        going = len(held) // FULL * FULL if may_be_left else len(held)
         found.append(_together(held[:going]))
         held = held[going:]
-    return [*found, _together(held)] if held else found
+    return found
 
 
 def _wait(timer: Timer, *, now: datetime) -> timedelta:
