@@ -198,6 +198,20 @@ class Function(Construct):
                 because="Keys below it are made at run time from tenants and jobs.",
             )
 
+    def grant_webhook_keys(self) -> None:
+        """Let it read the master keys of webhooks, and make them where the stage leaves that to the first who needs them."""
+        arn = self._storage.webhook_secret_arn
+        if not self._stage.secret_on_first_use:
+            self.grant("secretsmanager:GetSecretValue", on=[arn])
+            return
+        self.grant("secretsmanager:GetSecretValue", "secretsmanager:CreateSecret", on=[f"{arn}*"])
+        shown = f"arn:<AWS::Partition>:secretsmanager:<AWS::Region>:<AWS::AccountId>:secret:{arn.rpartition(':')[2]}*"
+        acknowledge(
+            self.role,
+            f"AwsSolutions-IAM5[Resource::{shown}]",
+            because="Secrets Manager adds six characters to the name, which nobody knows before the secret is made.",
+        )
+
     def grant_missing_objects(self) -> None:
         """Let it see that an object is gone: otherwise S3 answers 403, as for a forbidden one."""
         self.grant("s3:ListBucket", on=[self._storage.payload_bucket_arn])

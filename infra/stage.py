@@ -79,6 +79,8 @@ class Stage:
     warm_herds: whether messages without a job bring workers up before a herd; only once every worker of the stage knows them.
     watching: how closely it is watched: what has an alarm, and whether there is a dashboard.
     log_level: INFO, or DEBUG for every line of every job and tick.
+    secret_on_first_use: whether the master key of webhooks is made by the first function that needs it, and not with the stage. Never changed
+    on a live stage: it would sign with another key.
     """
 
     name: str
@@ -116,6 +118,7 @@ class Stage:
     event_rules: Mapping[str, EventRule] = field(default_factory=dict, hash=False)
     log_level: str = "INFO"
     watching: Watching = Watching.FULL
+    secret_on_first_use: bool = False
 
     def __post_init__(self) -> None:
         """Check the sums that the protocols rest on."""
@@ -271,6 +274,10 @@ class Stage:
         for former in self.former_keys:
             if not _KEY_ARN.fullmatch(former):
                 raise InvalidStage(f"{self.name}: former_keys has {former!r}: use the whole ARN of a key")
+        if self.customer_key is not None and self.secret_on_first_use:
+            raise InvalidStage(
+                f"{self.name}: secret_on_first_use is set beside customer_key: set it to False; functions make the secret with the key of AWS"
+            )
         if len({self.customer_key, *self.former_keys}) <= len(self.former_keys):
             raise InvalidStage(f"{self.name}: former_keys has the customer_key, or one key twice: leave it out")
 
@@ -338,6 +345,7 @@ STAGES = (
         audit_sample=1.0,
         ready_capacity=100_000,
         watching=Watching.ESSENTIAL,
+        secret_on_first_use=True,
     ),
     Stage(
         name="dev",
