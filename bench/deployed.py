@@ -20,7 +20,7 @@ class Counts(TypedDict):
 
     alarm_metrics: what CloudWatch bills an alarm by, the metrics that it looks at. metrics_of_a_dashboard: of the one that has
     most. traced: functions that begin traces, by the names that their metrics have. dead_letter_sources: queues of dead letters
-    that are read.
+    that are read with a maximum concurrency; unlimited_dead_letter_sources: without one.
     """
 
     alarm_metrics: int
@@ -30,6 +30,7 @@ class Counts(TypedDict):
     keys: int
     secrets: int
     dead_letter_sources: int
+    unlimited_dead_letter_sources: int
     traced: list[str]
 
 
@@ -43,6 +44,8 @@ def counted(templates: Iterable[Mapping[str, Any]]) -> Counts:
     alarms, functions = of("AWS::CloudWatch::Alarm").values(), of("AWS::Lambda::Function")
     dashboards, sources = of("AWS::CloudWatch::Dashboard").values(), of("AWS::Lambda::EventSourceMapping").values()
     services = {name: each["Environment"]["Variables"][_SERVICE] for name, each in functions.items()}
+    of_dead_letters = [source for source in sources if services.get(_function_of(source)) == "dead_letters"]
+    limited = sum("ScalingConfig" in source for source in of_dead_letters)
     return Counts(
         alarm_metrics=sum(sum("MetricStat" in metric for metric in alarm.get("Metrics", ())) or 1 for alarm in alarms),
         composite_alarms=len(of("AWS::CloudWatch::CompositeAlarm")),
@@ -50,7 +53,8 @@ def counted(templates: Iterable[Mapping[str, Any]]) -> Counts:
         metrics_of_a_dashboard=max((_metrics_of(each["DashboardBody"]) for each in dashboards), default=0),
         keys=len(of("AWS::KMS::Key")),
         secrets=len(of("AWS::SecretsManager::Secret")),
-        dead_letter_sources=sum(services.get(_function_of(source)) == "dead_letters" for source in sources),
+        dead_letter_sources=limited,
+        unlimited_dead_letter_sources=len(of_dead_letters) - limited,
         traced=sorted(
             services[name] for name, each in functions.items() if each.get("TracingConfig", {}).get("Mode") == "Active"
         ),

@@ -77,7 +77,8 @@ class Stage:
     event_rules: by their names, events that become jobs; each tenant of one has a submission queue.
     ready_critical: workers that are kept started for `critical` jobs alone, by provisioned concurrency.
     warm_herds: whether messages without a job bring workers up before a herd; only once every worker of the stage knows them.
-    watching: how closely it is watched: what has an alarm, and whether there is a dashboard.
+    watching: how closely it is watched: what has an alarm and what is a metric, and whether there is a dashboard.
+    traces: whether functions begin traces of what nobody has begun one for; AWS bills each that it keeps.
     log_level: INFO, or DEBUG for every line of every job and tick.
     """
 
@@ -116,6 +117,7 @@ class Stage:
     event_rules: Mapping[str, EventRule] = field(default_factory=dict, hash=False)
     log_level: str = "INFO"
     watching: Watching = Watching.FULL
+    traces: bool = True
 
     def __post_init__(self) -> None:
         """Check the sums that the protocols rest on."""
@@ -338,6 +340,7 @@ STAGES = (
         audit_sample=1.0,
         ready_capacity=100_000,
         watching=Watching.ESSENTIAL,
+        traces=False,  # a job that comes alone is the first of its second: each would be kept
     ),
     Stage(
         name="dev",
