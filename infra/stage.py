@@ -77,7 +77,8 @@ class Stage:
     event_rules: by their names, events that become jobs; each tenant of one has a submission queue.
     ready_critical: workers that are kept started for `critical` jobs alone, by provisioned concurrency.
     warm_herds: whether messages without a job bring workers up before a herd; only once every worker of the stage knows them.
-    watching: how closely it is watched: what has an alarm, and whether there is a dashboard.
+    watching: how closely it is watched: what has an alarm and what is a metric, and whether there is a dashboard.
+    traces: whether functions begin traces of what nobody has begun one for; AWS bills each that it keeps.
     log_level: INFO, or DEBUG for every line of every job and tick.
     secret_on_first_use: whether the master key of webhooks is made by the first function that needs it, and not with the stage. Never changed
     on a live stage: it would sign with another key.
@@ -119,6 +120,7 @@ class Stage:
     log_level: str = "INFO"
     watching: Watching = Watching.FULL
     secret_on_first_use: bool = False
+    traces: bool = True
 
     def __post_init__(self) -> None:
         """Check the sums that the protocols rest on."""
@@ -346,6 +348,7 @@ STAGES = (
         ready_capacity=100_000,
         watching=Watching.ESSENTIAL,
         secret_on_first_use=True,
+        traces=False,  # a job that comes alone is the first of its second: each would be kept
     ),
     Stage(
         name="dev",

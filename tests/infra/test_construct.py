@@ -33,7 +33,7 @@ from infra.schedule import Definition, InvalidDefinition, Schedule
 from infra.scheduler import Tickwheel
 from infra.scheduler_access import DeployedTickwheel
 from infra.stage import Stage
-from infra.stage_parts import InvalidStage
+from infra.stage_parts import InvalidStage, Watching
 from infra.surroundings import Domain, Tables
 from infra.throughput import WarmThroughput
 from scripts import check_example
@@ -42,6 +42,7 @@ from tests.infra.golden import FOLDER, rendered
 from tests.pages import DOCS
 
 DEV = Stage.named("dev")
+FULL = dataclasses.replace(DEV, watching=Watching.FULL)
 KEPT = json.loads((Path(__file__).parents[2] / "cdk.json").read_text())["context"]
 
 
@@ -591,7 +592,7 @@ class TestSchedules:
 
 class TestMetrics:
     def test_each_is_one_that_is_emitted(self, user: App) -> None:
-        scheduler = user.tickwheel()
+        scheduler = user.tickwheel(FULL)
         found = {name: getattr(scheduler, name)() for name in dir(scheduler) if name.startswith("metric_")}
 
         assert len(found) == 9
@@ -600,13 +601,13 @@ class TestMetrics:
             assert metric.metric_name in EMITTED[metric.dimensions["service"]]
 
     def test_lag_is_told_of_a_priority_too(self, user: App) -> None:
-        metric = user.tickwheel().metric_lag(priority="critical", statistic="p50", period=cdk.Duration.minutes(5))
+        metric = user.tickwheel(FULL).metric_lag(priority="critical", statistic="p50", period=cdk.Duration.minutes(5))
 
         assert metric.dimensions == {"service": "worker", "priority": "critical"}
         assert (metric.statistic, metric.period.to_minutes()) == ("p50", 5)
 
     def test_what_nothing_emits_is_refused_and_what_several_do_wants_a_name(self, user: App) -> None:
-        scheduler = user.tickwheel()
+        scheduler = user.tickwheel(FULL)
 
         assert scheduler.metric("failed", service="api" if "failed" in EMITTED["api"] else "worker")
         with pytest.raises(UnknownMetric, match="nothing emits a metric 'lags'"):
@@ -615,6 +616,13 @@ class TestMetrics:
             scheduler.metric("failed")
         with pytest.raises(UnknownMetric, match="priority"):
             scheduler.metric_lag(priority="urgent")
+
+    def test_one_that_a_stage_does_not_emit_is_refused_and_told_what_to_do(self, user: App) -> None:
+        scheduler = user.tickwheel(DEV)
+
+        assert scheduler.metric_late().metric_name == "late"
+        with pytest.raises(UnknownMetric, match=r"'lag_ms' is no metric of dev, .* watching=Watching.FULL"):
+            scheduler.metric_lag()
 
 
 def test_a_scheduler_may_stand_below_an_app_as_before(user: App, templates_of: Callable[..., Any]) -> None:
