@@ -50,7 +50,8 @@ class Signer(SigV4Auth):
 def host_of(url: str) -> str:
     """As botocore signs it: with its port, where that is not the usual one of its scheme."""
     request: Any = AWSRequest("POST", url)
-    return SigV4Auth(None, "", "").headers_to_sign(request)["host"]
+    nobody: Any = None
+    return SigV4Auth(nobody, "", "").headers_to_sign(request)["host"]
 
 
 @lru_cache(maxsize=16)
