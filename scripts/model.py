@@ -92,11 +92,22 @@ BATCH_ENDS = {
 }
 """As of `LEDGER`."""
 
+FAR_RING = {
+    "BUG_CHECKPOINT_BEFORE_SEND": ("TROUBLES=1", "sent"),
+    "BUG_CHECKPOINT_WITHOUT_EPOCH": ("TROUBLES=0", "back"),
+    "BUG_FIRST_TICK_BEGINS_NOW": ("TROUBLES=0", "sent"),
+    "BUG_GUARD_WITHOUT_SKEW": ("TROUBLES=0", "sent"),
+    "BUG_NO_LOOK_BACK": ("TROUBLES=1", "sent"),
+}
+"""As of `LEDGER`."""
+
 CHECKS: Sequence[Check] = (
     Check("ledger", ("TROUBLES=2",)),
     *(Check("ledger", (bounds,), mutant, finds) for mutant, (bounds, finds) in LEDGER.items()),
     Check("batch_ends", ("TROUBLES=1",)),
     *(Check("batch_ends", (bounds,), mutant, finds) for mutant, (bounds, finds) in BATCH_ENDS.items()),
+    Check("far_ring", ("TROUBLES=1",)),
+    *(Check("far_ring", (bounds,), mutant, finds) for mutant, (bounds, finds) in FAR_RING.items()),
 )
 
 
