@@ -11,7 +11,7 @@ export PATH := $(CURDIR)/$(VENV):$(NODE_BIN):$(CURDIR)/.tools/node_modules/.bin:
 export PYTHONWARNINGS ?= error::DeprecationWarning:functions
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format test test-all test-lambda calls test-fast docs demo up down bench verify simulate soak fuzz bootstrap deploy smoke destroy clean dist release pins sbom audit
+.PHONY: help setup check format test test-all test-lambda model calls test-fast docs demo up down bench verify simulate soak fuzz bootstrap deploy smoke destroy clean dist release pins sbom audit
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -63,6 +63,9 @@ test-lambda: setup ## unit and contract tests on Python 3.13, which Lambda runs,
 	$(UV) pip sync --quiet --require-hashes --python .tools/lambda/bin/python requirements.txt && \
 	$(UV) pip install --quiet --python .tools/lambda/bin/python --no-build-isolation --no-deps --editable . && \
 	.tools/lambda/bin/python -m pytest -n 2 tests/unit tests/contract
+
+model: setup ## the formal models of specs/, checked by Spin where it is installed: every state within small bounds, and every mutant found
+	@python -m scripts.model
 
 calls: setup ## hear again what each function asks of AWS, and keep it in scripts/least_privilege/calls.json
 	@pytest -n 2 --dist loadgroup tests/integration tests/e2e --write-calls

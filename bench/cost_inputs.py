@@ -13,8 +13,8 @@ from bench.deployed import read_counts
 from bench.prices import provisioned, read_free_tiers, read_prices_of_one
 from bench.results import FOLDER
 from functions.domain.audit import encode_ending
-from functions.domain.metrics import DIMENSIONS, VALUES
-from infra.metrics import EMITTED
+from functions.domain.metrics import DIMENSIONS, INCIDENTS, VALUES, Watching
+from infra.metrics import emitted_at
 from infra.stage import Stage
 
 _LINES = 1_000
@@ -35,15 +35,15 @@ def model_of(stage: Stage, assumed: Assumed) -> Model:
         prices = provisioned(prices, used=assumed.provisioned)
     return Model(
         deployed=deployed,
-        measured=read_measured(stage.log_level),
+        measured=read_measured(stage.log_level, stage.watching),
         prices=prices,
         free=read_free_tiers(),
         assumed=assumed,
     )
 
 
-def read_measured(log_level: str = "INFO") -> Measured:
-    """The results of the benchmarks, as they were last written. log_level: that of the stage."""
+def read_measured(log_level: str = "INFO", watching: Watching = Watching.FULL) -> Measured:
+    """The results of the benchmarks, as they were last written. log_level, watching: those of the stage."""
     units, promotion, logs, metrics = (_read(f"{name}.json") for name in ("units", "promotion", "logs", "metrics"))
     lines = [f"{encode_ending(a_job(number))}\n".encode() for number in range(_LINES)]
     return Measured(
@@ -58,7 +58,7 @@ def read_measured(log_level: str = "INFO") -> Measured:
         worker=WORKER,
         other_worker=WORKER,
         promoted_a_second=promotion["jobs_a_cpu_second"],
-        emitted=metrics["emitted"],
+        emitted=metrics["emitted"][watching],
         audit_line=sum(map(len, lines)) / len(lines),
         audit_line_kept=len(gzip.compress(b"".join(lines))) / len(lines),
     )
@@ -74,14 +74,14 @@ def deployed_of(stage: Stage) -> Deployed:
         audit_sample=stage.audit_sample,
         log_days=_LOG_DAYS[stage.log_retention.name],
         limited_sources=sum(limit is not None for limit in stage.max_concurrency)
-        + counts["dead_letter_sources"]
+        + counts["limited_consumers"]
         + len(stage.submission_queues)
         + stage.submission_files,
-        unlimited_sources=sum(limit is None for limit in stage.workers),
+        unlimited_sources=sum(limit is None for limit in stage.workers) + counts["unlimited_consumers"],
         pollers=sum(pollers.minimum for pollers in stage.pollers if pollers),
         class_pollers=[pollers.minimum if pollers else 0 for pollers in stage.pollers],
         ready=stage.ready_critical,
-        metrics=len(every_metric()),
+        metrics=len(every_metric(stage.watching)),
         alarm_metrics=counts["alarm_metrics"],
         composite_alarms=counts["composite_alarms"],
         dashboards=counts["dashboards"],
@@ -92,13 +92,13 @@ def deployed_of(stage: Stage) -> Deployed:
     )
 
 
-def every_metric() -> list[str]:
+def every_metric(watching: Watching = Watching.FULL) -> list[str]:
     """All that functions can emit, each value of each dimension apart, as CloudWatch bills them."""
-    names: list[str] = []
-    for service, emitted in EMITTED.items():
+    names = [INCIDENTS]
+    for service, emitted in emitted_at(watching).items():
         for metric in emitted:
             names.append(f"{metric} service={service}")
-            dimensions = DIMENSIONS.get(metric, ())
+            dimensions = DIMENSIONS.get(metric, ()) if watching is Watching.FULL else ()
             names += [f"{metric} {by}={value} service={service}" for by in dimensions for value in VALUES[by]]
     return names
 

@@ -19,8 +19,8 @@ class Counts(TypedDict):
     """Of a stage.
 
     alarm_metrics: what CloudWatch bills an alarm by, the metrics that it looks at. metrics_of_a_dashboard: of the one that has
-    most. traced: functions that begin traces, by the names that their metrics have. dead_letter_sources: queues of dead letters
-    that are read.
+    most. traced: functions that begin traces, by the names that their metrics have. limited_consumers, unlimited_consumers: event
+    sources of dead letters with a maximum concurrency, and without one.
     """
 
     alarm_metrics: int
@@ -29,7 +29,8 @@ class Counts(TypedDict):
     metrics_of_a_dashboard: int
     keys: int
     secrets: int
-    dead_letter_sources: int
+    limited_consumers: int
+    unlimited_consumers: int
     traced: list[str]
 
 
@@ -43,6 +44,7 @@ def counted(templates: Iterable[Mapping[str, Any]]) -> Counts:
     alarms, functions = of("AWS::CloudWatch::Alarm").values(), of("AWS::Lambda::Function")
     dashboards, sources = of("AWS::CloudWatch::Dashboard").values(), of("AWS::Lambda::EventSourceMapping").values()
     services = {name: each["Environment"]["Variables"][_SERVICE] for name, each in functions.items()}
+    consumers = [each for each in sources if services.get(_function_of(each)) == "dead_letters"]
     return Counts(
         alarm_metrics=sum(sum("MetricStat" in metric for metric in alarm.get("Metrics", ())) or 1 for alarm in alarms),
         composite_alarms=len(of("AWS::CloudWatch::CompositeAlarm")),
@@ -50,7 +52,8 @@ def counted(templates: Iterable[Mapping[str, Any]]) -> Counts:
         metrics_of_a_dashboard=max((_metrics_of(each["DashboardBody"]) for each in dashboards), default=0),
         keys=len(of("AWS::KMS::Key")),
         secrets=len(of("AWS::SecretsManager::Secret")),
-        dead_letter_sources=sum(services.get(_function_of(source)) == "dead_letters" for source in sources),
+        limited_consumers=sum("ScalingConfig" in each for each in consumers),
+        unlimited_consumers=sum("ScalingConfig" not in each for each in consumers),
         traced=sorted(
             services[name] for name, each in functions.items() if each.get("TracingConfig", {}).get("Mode") == "Active"
         ),

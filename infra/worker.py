@@ -87,7 +87,7 @@ def _function(scope: Construct, *, deployment: Deployment) -> Function:
         "sqs:ChangeMessageVisibility",
         on=deployment.ready_queues.arns,
     )
-    function.grant("secretsmanager:GetSecretValue", on=[deployment.storage.webhook_secret_arn])
+    function.grant_webhook_keys()
     grant_targets(function, stage=stage)
     grant_given(function, deployment.surroundings.targets)
     return function

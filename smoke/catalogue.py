@@ -1,6 +1,6 @@
 """Every check there is."""
 
-from smoke import chains, deployed, executions, front_door, neighbours, patience, troubles, watching
+from smoke import billed, chains, deployed, executions, front_door, neighbours, patience, troubles, watching
 from smoke.check import Check
 
 CHECKS: tuple[Check, ...] = (
@@ -11,5 +11,6 @@ CHECKS: tuple[Check, ...] = (
     *chains.CHECKS,
     *neighbours.CHECKS,
     *watching.CHECKS,
+    *billed.CHECKS,
     *patience.CHECKS,
 )

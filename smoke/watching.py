@@ -1,4 +1,4 @@
-"""What whoever watches the stage sees: metrics, saved queries, an alarm on its way, and the bill."""
+"""What whoever watches the stage sees: metrics, saved queries, and an alarm on its way."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from tickwheel.client.jobs import NewJob
 
 _LATE_METRICS_SECONDS = 180
 """Metrics of a minute are complete some minutes later; one that must stay away is waited for so long."""
-
-_MOST_SHOWN = 8
 
 _NO_METRICS = "the local cloud makes no metrics of what functions print, and keeps no alarms on expressions"
 
@@ -123,27 +121,6 @@ def alarm(ground: Ground) -> str:
     return f"{subject}; {len(mails)} addresses are mailed"
 
 
-@partial(Check, name="bill", phase=Phase.LONG, seconds=60, usd=0.01, needs_aws="the local cloud bills nothing")
-def bill(ground: Ground) -> str:
-    """What yesterday cost by usage type, of the whole account."""
-    today = datetime.now(UTC).date()
-    found = ground.aws("ce").get_cost_and_usage(
-        TimePeriod={"Start": str(today - timedelta(days=1)), "End": str(today)},
-        Granularity="DAILY",
-        Metrics=["UnblendedCost"],
-        GroupBy=[{"Type": "DIMENSION", "Key": "USAGE_TYPE"}],
-    )["ResultsByTime"]
-    costs = {
-        group["Keys"][0]: float(group["Metrics"]["UnblendedCost"]["Amount"]) for day in found for group in day["Groups"]
-    }
-    if not costs:
-        raise Wrong(
-            "no usage of yesterday", expected="usage types; Cost Explorer has them a day later, once it is enabled"
-        )
-    dearest = sorted(costs.items(), key=lambda each: each[1], reverse=True)[:_MOST_SHOWN]
-    return f"{sum(costs.values()):.2f} USD yesterday: " + ", ".join(f"{name} {usd:.3f}" for name, usd in dearest)
-
-
 def _has_ended(state: str) -> bool:
     return state.upper() not in ("QUEUED", "RUNNING", "SCHEDULED")
 
@@ -172,4 +149,4 @@ def _sum(ground: Ground, namespace: str, name: str, **dimensions: str) -> float:
     return sum(point["Sum"] for point in found["Datapoints"])
 
 
-CHECKS = (alarm, nothing_dropped, metrics, saved_queries, bill)
+CHECKS = (alarm, nothing_dropped, metrics, saved_queries)
