@@ -104,11 +104,11 @@ bootstrap: setup ## prepare an AWS account and region for deployments, once
 	@tickwheel doctor --stage $(STAGE) --where
 	@cdk bootstrap --context stage=$(STAGE)
 
-deploy: setup ## deploy to AWS: make deploy STAGE=dev
+deploy: setup ## deploy to AWS: make deploy STAGE=dev, with HANDLERS=./jobs for handlers of your own
 	@tickwheel doctor --stage $(STAGE)
 	@UV_PYTHON_INSTALL_DIR=.tools/pythons $(UV) python find --no-project 3.13 >/dev/null 2>&1 || \
 		UV_PYTHON_INSTALL_DIR=.tools/pythons $(UV) python install --no-bin --quiet 3.13 || true
-	@cdk deploy --all --context stage=$(STAGE)
+	@cdk deploy --all --context stage=$(STAGE) $(if $(HANDLERS),--context 'handlers=$(HANDLERS)')
 
 smoke: setup ## prove on its account that a deployed stage keeps its promises: make smoke STAGE=dev; says first how long and how dear
 	@python -m smoke --stage $(STAGE)

@@ -139,7 +139,7 @@ class Function(Construct):
         self.role = _role(self)
         self.grant("logs:CreateLogStream", "logs:PutLogEvents", on=[self.log_group.log_group_arn])
         variables = _shared_environment(name, deployment) | dict(environment)
-        if deployment.surroundings.targets:
+        if deployment.surroundings.fills_environments:
             check_room(self, variables)
         function = lambda_.Function(
             self,

@@ -65,6 +65,7 @@ def _function(scope: Construct, *, deployment: Deployment) -> Function:
             "ALLOWED_NETWORKS": json.dumps(stage.allowed_networks),
             "ALLOWED_TARGETS": deployment.allowed_targets,
             "LAG_OBJECTIVE_MS": str(stage.objective.lag // MILLISECOND),
+            **deployment.surroundings.handlers_environment,
         },
     )
     function.grant_tables("timers", "PutItem")
