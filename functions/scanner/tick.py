@@ -145,7 +145,8 @@ class Tick:
         self._checkpoint(is_last=True)
 
     def _granted(self, rows: Sequence[StoredTimer]) -> timedelta:
-        return self.patience.a_job * sum(row.timer is not None for row in rows)
+        # Not by its timer: a row that is sent as it stands is not to be decoded for this.
+        return self.patience.a_job * sum(row.alarm is None for row in rows)
 
     def _ends_of(self, priority: Priority) -> float:
         kept = FLOOR * (Priority.LOW - priority) + (ALARMS_FLOOR if self.owed.is_due else 0)
