@@ -145,6 +145,7 @@ class Tick:
         self._checkpoint(is_last=True)
 
     def _granted(self, rows: Sequence[StoredTimer]) -> timedelta:
+        # Not by its timer: a row that is sent as it stands is not to be decoded for this.
         return self.patience.a_job * sum(row.alarm is None for row in rows)
 
     def _ends_of(self, priority: Priority) -> float:

@@ -16,6 +16,7 @@ from functions.domain.far_ring.send_times import FULL, MOMENT, Patience, Sending
 from functions.domain.instants import MILLISECOND, MINUTE, SECOND
 from functions.domain.jobs.job import Precision, Priority, Timer
 from functions.domain.wheel import MAX_WAIT
+from functions.ports import timers
 from functions.ports.ready_queue import Rejected
 from functions.scanner.scan import Scanner, ScanReport
 from testkit.builders import NOON, a_timer
@@ -53,11 +54,11 @@ def visible(found: Sequence[Sending], now: datetime) -> dict[int, datetime]:
 def test_every_timer_goes_once_and_no_later_than_allowed(
     instants: list[datetime], now: datetime, within: timedelta, precision: Precision
 ):
-    timers = due(*instants, precision=precision)
+    asked = due(*instants, precision=precision)
 
-    found = sendings(timers, now=now, within=within)
+    found = sendings(asked, now=now, within=within)
 
-    assert Counter(id(timer) for sending in found for timer in sending.timers) == Counter(map(id, timers))
+    assert Counter(id(timer) for sending in found for timer in sending.timers) == Counter(map(id, asked))
     assert [sending.after for sending in found] == sorted(sending.after for sending in found)
     assert all(NONE <= sending.after <= within for sending in found)
 
@@ -66,11 +67,11 @@ def test_every_timer_goes_once_and_no_later_than_allowed(
 def test_none_is_early_and_those_that_are_waited_for_are_hardly_late(
     instants: list[datetime], now: datetime, within: timedelta
 ):
-    timers = due(*instants)
+    asked = due(*instants)
 
-    shown = visible(sendings(timers, now=now, within=within), now)
+    shown = visible(sendings(asked, now=now, within=within), now)
 
-    for timer in timers:
+    for timer in asked:
         if timer.due_at <= now:
             continue  # it is late already
         lag = shown[id(timer)] - timer.due_at
@@ -82,11 +83,11 @@ def test_none_is_early_and_those_that_are_waited_for_are_hardly_late(
 def test_an_exact_one_is_there_before_its_instant_and_is_held_for_little_more_than_a_second(
     instants: list[datetime], now: datetime, within: timedelta
 ):
-    timers = due(*instants, precision=Precision.EXACT)
+    asked = due(*instants, precision=Precision.EXACT)
 
-    shown = visible(sendings(timers, now=now, within=within), now)
+    shown = visible(sendings(asked, now=now, within=within), now)
 
-    for timer in timers:
+    for timer in asked:
         if timer.due_at <= now + MAX_WAIT:
             continue
         held = timer.due_at - shown[id(timer)]
@@ -148,6 +149,14 @@ class TestScans:
 
         assert 400 * MILLISECOND < lags_of(world)[30] < 600 * MILLISECOND
 
+    def test_no_record_is_decoded_for_it(self, world: World, monkeypatch: pytest.MonkeyPatch):
+        put(world, 60, apart=APART)
+        opened: list[str] = []
+        monkeypatch.setattr(timers, "opened_row", lambda key, _: opened.append(key))
+
+        assert scan(world).sent == 60
+        assert opened == []
+
     def test_nobody_waits_where_nothing_is_due(self, world: World):
         before = world.clock.now()
 
@@ -195,11 +204,11 @@ def put(
     world: World, count: int, *, apart: timedelta, first: datetime = FIRST, priority: Priority = Priority.NORMAL
 ) -> None:
     """Rows of forty tenants in the shard that is scanned."""
-    timers = [
+    jobs = [
         a_timer(tenant=f"tenant-{number % 40}", due_at=first + number * apart, priority=priority)
         for number in range(count)
     ]
-    world.rows.put([replace(timer, job=replace(timer.job, shard=0)) for timer in timers])
+    world.rows.put([replace(timer, job=replace(timer.job, shard=0)) for timer in jobs])
 
 
 def scan(world: World, *, patience: Patience = PATIENT) -> ScanReport:
