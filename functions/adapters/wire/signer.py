@@ -49,8 +49,9 @@ class Signer(SigV4Auth):
 
 def host_of(url: str) -> str:
     """As botocore signs it: with its port, where that is not the usual one of its scheme."""
+    nobody: Any = None
     request: Any = AWSRequest("POST", url)
-    return SigV4Auth(None, "", "").headers_to_sign(request)["host"]
+    return SigV4Auth(nobody, "", "").headers_to_sign(request)["host"]
 
 
 @lru_cache(maxsize=16)
