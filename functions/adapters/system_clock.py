@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import Any
 
 from functions.domain.errors import TooCostly
@@ -78,4 +79,10 @@ class SystemClock:
         if stamped is None:
             return
         # The header is cut to whole seconds: on average the answer was made half a second later.
-        self._offsets.append(self.now() - parsedate_to_datetime(stamped).astimezone(UTC) - _HALF_A_SECOND)
+        self._offsets.append(self.now() - _read_date(stamped) - _HALF_A_SECOND)
+
+
+@lru_cache(maxsize=4)
+def _read_date(header: str) -> datetime:
+    """The same for all answers of a second."""
+    return parsedate_to_datetime(header).astimezone(UTC)

@@ -1,12 +1,14 @@
 """How the tests of targets call them."""
 
 import threading
+import time
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
 from functions.adapters.targets.address_check import AddressCheck
 from functions.adapters.targets.caller import TargetCaller
+from functions.adapters.targets.calls import BUSY
 from functions.adapters.targets.handlers import Handler
 from functions.domain.targets.addresses import parse_networks
 from functions.domain.targets.options import USUAL, TargetOptions
@@ -54,12 +56,17 @@ def call(
     return caller.call(target, payload, invocation, options=given, timeout=timeout)
 
 
+def busy() -> set[threading.Thread]:
+    """The threads that make a call now."""
+    return {thread for thread in threading.enumerate() if thread.name == BUSY}
+
+
 def wait_for_calls(*, since: set[threading.Thread], seconds: float = 50) -> None:
-    """Wait until the threads of the calls end that have begun since then; those of other tests may take their time."""
-    for thread in set(threading.enumerate()) - since:
-        if thread.name == "target":
-            thread.join(seconds)
-            assert not thread.is_alive()
+    """Wait until the calls end that have begun since then; those of other tests may take their time."""
+    until = time.monotonic() + seconds
+    while busy() - since:
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
 
 def failure_of(outcome: Outcome) -> Failed:

@@ -1,6 +1,7 @@
 import sys
 import threading
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -59,6 +60,40 @@ def test_a_handler_that_overruns_its_timeout_has_failed():
     release.set()
 
     assert outcome == NO_ANSWER
+
+
+def test_calls_one_after_the_other_share_a_thread_and_nothing_else():
+    seen: ContextVar[int] = ContextVar("seen", default=0)
+    threads: list[threading.Thread] = []
+
+    def look(payload: Any, _: Any) -> int:
+        threads.append(threading.current_thread())
+        before = seen.get()
+        seen.set(payload)
+        return before
+
+    caller = a_caller({"look": look})
+    for _ in range(50):
+        assert call("handler:look", "7", caller=caller) == Succeeded("0", "0")
+
+    assert len(set(threads)) < 50
+
+
+def test_a_call_that_overruns_has_its_thread_for_itself():
+    release, threads = threading.Event(), list[threading.Thread]()
+
+    def wait(payload: Any, _: Any) -> None:
+        threads.append(threading.current_thread())
+        if payload:
+            release.wait(60)
+
+    caller = a_caller({"wait": wait})
+    call("handler:wait", "true", caller=caller, timeout=SHORT)
+    for _ in range(20):
+        call("handler:wait", "false", caller=caller)
+    release.set()
+
+    assert threads[0] not in threads[1:]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from functions.ports.targets import Failed, Pending, Succeeded
 from testkit.fakes import FakeClock, GivenWebhookKeys
 from testkit.fakes.webhook_keys import MASTER
 from tests.http_sink import HttpSink, answering, cut_off, half_of, http_sink, saying
-from tests.unit.calling import NO_ANSWER, SHORT, a_caller, call, failure_of, wait_for_calls
+from tests.unit.calling import NO_ANSWER, SHORT, a_caller, busy, call, failure_of, wait_for_calls
 
 
 def test_a_target_gets_the_payload_and_all_it_needs_to_deduplicate(sink: HttpSink):
@@ -186,7 +186,7 @@ def test_a_target_that_drips_its_headers_has_failed_at_the_timeout_and_is_cut_of
 
 def test_a_call_that_was_given_up_while_it_connected_sends_nothing(sink: HttpSink):
     connecting, given_up = threading.Event(), threading.Event()
-    before = set(threading.enumerate())
+    before = busy()
 
     class SlowGuard:
         def connect(self, *_: Any, **__: Any) -> socket.socket:
@@ -311,7 +311,7 @@ def test_an_attempt_is_one_request_even_when_its_connection_breaks(sink: HttpSin
 def test_a_body_that_drips_is_cut_off_after_a_moment_and_changes_nothing(
     sink: HttpSink, framing: str, is_used_again: bool
 ):
-    before = set(threading.enumerate())
+    before = busy()
     cut_off = threading.Event()
 
     def drip(request: BaseHTTPRequestHandler) -> None:

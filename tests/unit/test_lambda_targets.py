@@ -4,7 +4,6 @@ import base64
 import io
 import json
 import socket
-import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -22,7 +21,7 @@ from functions.domain.targets.options import USUAL, TargetOptions
 from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succeeded
 from testkit.builders import NOON
 from tests.http_sink import HttpSink, answering, cut_off, half_of, http_sink, saying
-from tests.unit.calling import INVOCATION, TOLD, wait_for_calls
+from tests.unit.calling import INVOCATION, TOLD, busy, wait_for_calls
 
 FUNCTION = "arn:aws:lambda:eu-west-1:123456789012:function:billing"
 _WITHOUT_DOCKER: Any = {"core": {"reset_boto3_session": False}, "lambda": {"use_docker": False}}
@@ -210,7 +209,7 @@ def test_a_thread_ends_soon_after_its_call(aws: HttpSink):
         aws.released.wait(60)
 
     aws.respond = hang
-    before = set(threading.enumerate())
+    before = busy()
 
     call(FUNCTION, timeout=timedelta(milliseconds=100))
 

@@ -49,8 +49,8 @@ class Signer(SigV4Auth):
 
 def host_of(url: str) -> str:
     """As botocore signs it: with its port, where that is not the usual one of its scheme."""
-    request: Any = AWSRequest("POST", url)
     nobody: Any = None
+    request: Any = AWSRequest("POST", url)
     return SigV4Auth(nobody, "", "").headers_to_sign(request)["host"]
 
 
