@@ -158,7 +158,9 @@ class Model:
         fill = self.fill(work)
         busy_s = self.batch_s(work, self.measured.worker, fill) + self.held_s(work, fill)
         processes = max(1.0, work.attempts / SECONDS / fill * busy_s)
-        tallied = min(2 * work.executions, max(2 * work.executions / TALLIED, work.tenants * MINUTES))
+        # Where there are few: a request at once, whose jobs are of one tenant, and each attempt.
+        at_once = work.jobs / work.batch + work.attempts
+        tallied = min(at_once, max(2 * work.executions / TALLIED, work.tenants * MINUTES))
         audited = self.deployed.audit_sample * (far * (row / READ_UNIT / 2 + 0.5) + shards / 2)
         swept = SWEEPS * work.schedules * self.assumed.state_row / READ_UNIT / 2
         writes = [

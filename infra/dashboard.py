@@ -173,7 +173,7 @@ def _lateness(functions: Sequence[Function], *, stage: Stage) -> list[cloudwatch
             "Must be zero",
             emitted("early", service="worker", stage=stage),
             emitted("stragglers", service="sweeper", stage=stage),
-            emitted("clock_skewed", service="scanner", stage=stage),
+            *of("scanner", "clock_skewed", "held_too_long", stage=stage),
             *of_each("chains_broken", stage=stage),
             *(emitted("dead_lettered", service=service, stage=stage) for service in BURYING),
             *of_each("audit_lines_lost", stage=stage),

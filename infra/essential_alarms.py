@@ -1,4 +1,4 @@
-"""What wakes somebody on a stage that is watched for the essential: fifteen alarms, each of which pages by itself.
+"""What wakes somebody on a stage that is watched for the essential: twelve alarms, each of which pages by itself.
 
 CloudWatch bills an alarm by the metrics that it looks at, and a composite by five times as much
 (https://aws.amazon.com/cloudwatch/pricing/), so a fault may page more than once here.
@@ -17,7 +17,7 @@ from infra.metrics import incidents
 from infra.package import Function
 from infra.ready_queues import ReadyQueues
 from infra.runbook import alarm
-from infra.single_alarms import failed_requests, held_too_long, promotion_lag, queue_age, unconsumed_dead_letters
+from infra.single_alarms import failed_requests, promotion_lag, queue_age, unconsumed_dead_letters
 from infra.stage import PRIORITIES, Stage
 from infra.topics import Topics
 
@@ -29,7 +29,7 @@ INCIDENT_MINUTES = 15
 
 
 class EssentialAlarms(Construct):
-    """Late jobs, anything lost or dead, scanner or sweeper without a tick that ends well, the API's failures, throttles."""
+    """Late jobs, anything lost or dead, a scanner or a sweeper without a tick that ends well, the API's failures, throttles."""
 
     def __init__(
         self,
@@ -49,9 +49,9 @@ class EssentialAlarms(Construct):
             *(queue_age(self, priority, queue=queues[priority], stage=stage) for priority in PROMPT),
             *(() if stage.emulated else (late_within_an_hour(self, stage=stage),)),  # it knows no expressions
             self._incidents(stage),
-            held_too_long(self, stage=stage),
             unconsumed_dead_letters(self, ready_queues),
-            *(no_tick_ends_well(self, by_name[name]) for name in ("scanner", "sweeper")),
+            # The sweeper sees a silent scanner: its shards are behind.
+            no_tick_ends_well(self, by_name["sweeper"]),
             errors(self, by_name["api"]),
             failed_requests(self, stage=stage),
             api_throttles(self, by_name["api"]),

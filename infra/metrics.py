@@ -51,6 +51,7 @@ EMITTED = {
         "held_age_s",
         "cursors_behind",
         "clock_skewed",
+        "held_too_long",
         "failed",
         "dead_lettered",
         "schedules_paused",

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from functions.domain.jobs.claims import RENEW_AFTER
+from functions.domain.jobs.claims import HELD_TOO_LONG
 from infra.function_alarms import MINUTE
 from infra.metrics import emitted
 from infra.ready_queues import ReadyQueues
@@ -20,9 +18,6 @@ PATIENCE_S = {"critical": 60, "high": 120, "normal": 300, "low": 900}
 
 PROMOTION_LAG_S = 60
 """Since the bucket began, on any shard: then its jobs are late."""
-
-HELD_TOO_LONG = RENEW_AFTER + timedelta(days=1)
-"""A day after it should have been put anew, a row that waits has six more before its table lets it go."""
 
 
 def promotion_lag(scope: Construct, *, stage: Stage) -> cloudwatch.Alarm:

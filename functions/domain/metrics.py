@@ -15,8 +15,16 @@ from functions.domain.wheel import Ring
 INCIDENTS = "incidents"
 """What all functions count of `MUST_BE_ZERO`, together and without dimensions: one alarm sees all of it."""
 
-MUST_BE_ZERO = ("dead_lettered", "stragglers", "chains_broken", "early", "clock_skewed", "audit_lines_lost")
-"""Counters of what was lost or has died, and of what must never happen."""
+MUST_BE_ZERO = (
+    "dead_lettered",
+    "stragglers",
+    "chains_broken",
+    "early",
+    "clock_skewed",
+    "audit_lines_lost",
+    "held_too_long",
+)
+"""Counters of what was lost or has died, or is about to be, and of what must never happen."""
 
 
 SILENT_AT_ZERO = ("oldest_bucket_age_s", "promotion_lag_s")
@@ -30,7 +38,7 @@ class Watching(StrEnum):
     FULL = "full"
 
 
-ESSENTIAL_METRICS = frozenset({"held_age_s", "late", "promotion_lag_s", "requests_failed"})
+ESSENTIAL_METRICS = frozenset({"late", "promotion_lag_s", "requests_failed"})
 """What is a metric beside INCIDENTS where a stage is watched for the essential, by its function alone: what its alarms look at. The
 rest is in the line of the invocation, because CloudWatch bills each metric by the hours in which it has values."""
 

@@ -14,6 +14,7 @@ from typing import Any
 from functions.domain.far_ring.cursor import Cursors, oldest_bucket
 from functions.domain.far_ring.send_times import IMPATIENT, Patience
 from functions.domain.instants import from_seconds
+from functions.domain.jobs.claims import HELD_TOO_LONG
 from functions.domain.jobs.job import Priority
 from functions.domain.stage.pulse import Figure
 from functions.domain.wheel import Wheel
@@ -122,6 +123,7 @@ class Scanner:
             # A metric that most stages have no value of costs them nothing.
             if waits > timedelta(0):
                 self.journal.observe("held_age_s", waits.total_seconds())
+                self.journal.count("held_too_long", int(waits > HELD_TOO_LONG))
         # While everybody is paused nothing is late.
         if report.cursors and report.stopped_by != EVERYBODY_PAUSED:
             # `low` waits by design when there is no room for all.

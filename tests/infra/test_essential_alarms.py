@@ -28,8 +28,26 @@ def every_tick_fails(watched: Watched) -> None:
         faults.lose_a_setting(watched, ["scanner", "sweeper"])
 
 
+def every_tick_of_the_scanner_fails(watched: Watched) -> None:
+    """It does not start; the sweeper ticks on."""
+    for _ in range(6):
+        watched.next_minute()
+        watched.stop_functions()
+        with watched.patch.context() as patched:
+            patched.delenv("LEDGER_TABLE")
+            watched.handle("scanner", {"shard": 0}, Context())
+        watched.handle("sweeper", {}, Context())
+
+
+def nothing_invokes_the_scanner(watched: Watched) -> None:
+    """The sweeper ticks on."""
+    for _ in range(6):
+        watched.next_minute()
+        watched.handle("sweeper", {}, Context())
+
+
 FAULTS: dict[str, tuple[Fault, ...]] = {
-    "PromotionLag": (faults.some_shards_are_not_scanned,),
+    "PromotionLag": (faults.some_shards_are_not_scanned, every_tick_of_the_scanner_fails, nothing_invokes_the_scanner),
     "QueueAgeCritical": (faults.messages_wait,),
     "QueueAgeHigh": (faults.messages_wait,),
     "QueueAgeNormal": (faults.messages_wait,),
@@ -45,10 +63,9 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
         faults.a_straggler_cannot_be_sent,
         faults.a_foreign_message_is_dead,
         faults.the_audit_stream_is_gone,
+        faults.held_rows_are_not_put_anew,
     ),
-    "HeldTooLong": (faults.held_rows_are_not_put_anew,),
     "DeadLetters": (faults.nobody_consumes_dead_letters,),
-    "SilentScanner": (faults.nothing_ticks, every_tick_fails),
     "SilentSweeper": (faults.nothing_ticks, every_tick_fails),
     "ErrorsApi": (faults.a_deployment_forgets_a_setting,),
     "RequestsFail": (faults.a_store_fails_the_api,),
@@ -126,13 +143,13 @@ def test_every_essential_alarm_pages_and_leads_to_the_runbook(templates_of: Call
         assert alarm["Properties"]["OKActions"] == alarm["Properties"]["AlarmActions"]
 
 
-def test_the_essential_is_fifteen_metrics_no_composite_and_no_dashboard(
+def test_the_essential_is_thirteen_metrics_no_composite_and_no_dashboard(
     templates_of: Callable[[StageValue], Templates],
 ) -> None:
     for stage in STAGES:
         if stage.watching is Watching.ESSENTIAL:
             templates = templates_of(stage)
             alarms = [each["Properties"] for each in templates.of_type("AWS::CloudWatch::Alarm").values()]
-            assert sum(sum("MetricStat" in each for each in alarm.get("Metrics", ())) or 1 for alarm in alarms) == 15
+            assert sum(sum("MetricStat" in each for each in alarm.get("Metrics", ())) or 1 for alarm in alarms) == 13
             assert not templates.of_type("AWS::CloudWatch::CompositeAlarm")
             assert not templates.of_type("AWS::CloudWatch::Dashboard")

@@ -176,10 +176,24 @@ def test_a_metric_costs_the_hours_in_which_it_has_values():
     assert line(with_fires, "metrics, by hours with values")[0] == pytest.approx(3 + 63 * 0.72 / 720)
 
 
-def test_an_idle_stage_stays_within_its_budget():
-    dev = model_of(Stage.named("dev"), Assumed())
+@pytest.mark.parametrize(("name", "most"), [("small", 2.7), ("dev", 4), ("prod", 20)])
+def test_an_idle_stage_stays_within_its_budget(name: str, most: float):
+    stage = model_of(Stage.named(name), Assumed())
 
-    assert 10 < dev.bill(Workload(jobs_a_day=1)).usd < 25
+    assert most / 2 < stage.bill(Workload(jobs_a_day=1)).usd < most
+
+
+def test_ten_thousand_jobs_a_day_stay_within_their_budget_on_a_small_stage():
+    small = model_of(Stage.named("small"), Assumed())
+    # 0.40 of it is the secret of webhooks.
+    assert small.bill(Workload(jobs_a_day=10_000, schedules=100)).usd < 5.40
+
+
+def test_a_count_of_usage_is_written_for_each_request_and_each_attempt_where_there_are_few():
+    few = replace(WORK, jobs_a_day=1_000, schedules=0)
+
+    # 3,000 requests of ten jobs each, and 33,000 attempts
+    assert line(MODEL.bill(few), "writes: usage by tenant")[0] == pytest.approx(3_000 + 33_000)
 
 
 def test_provisioned_pollers_cost_their_hours_and_grow_with_what_they_receive():
@@ -207,8 +221,11 @@ def test_workers_that_are_kept_started_cost_their_memory_all_the_time():
 def test_an_event_source_is_idle_as_its_stage_limits_it():
     dev, scale = deployed_of(Stage.named("dev")), deployed_of(Stage.named("scale"))
 
-    assert (dev.limited_sources, dev.unlimited_sources, dev.pollers) == (8, 0, 0)
-    assert (scale.limited_sources, scale.unlimited_sources, scale.pollers) == (4, 0, 320)
+    small = deployed_of(Stage.named("small"))
+    # Of four classes and of dead letters.
+    assert (dev.limited_sources, dev.unlimited_sources, dev.pollers) == (5, 0, 0)
+    assert (small.limited_sources, small.unlimited_sources, small.pollers) == (0, 5, 0)
+    assert (scale.limited_sources, scale.unlimited_sources, scale.pollers) == (1, 0, 320)
 
 
 def test_a_start_costs_what_its_share_and_its_time_are():
@@ -527,8 +544,9 @@ def test_a_stage_is_what_it_deploys():
 
     assert (dev.shards, prod.shards) == (4, 16)
     assert (dev.log_days, prod.log_days) == (7, 30)
-    assert dev.dashboards == 1
-    assert dev.alarm_metrics > dev.composite_alarms > 0
+    assert (dev.dashboards, prod.dashboards) == (0, 1)
+    assert prod.alarm_metrics > prod.composite_alarms > dev.composite_alarms == 0
+    assert (dev.alarm_metrics, dev.metrics, prod.metrics) == (13, 4, 144)
     assert prod.memory["scanner"] == 1_769
 
 

@@ -363,10 +363,12 @@ def test_a_row_that_could_not_be_put_anew_is_not_passed(world: World):
 
     own = world.scan().cursors[Priority.NORMAL].own["paused"]
     assert own.at == (world.wheel.bucket_of(NOON), timer_key(held[0].job, due_at=held[0].due_at))
+    assert world.journal.counts["held_too_long"] == 1
 
     world.timers.unwritten = lambda _: False
     own = world.scan().cursors[Priority.NORMAL].own["paused"]
     assert own.at.bucket > world.wheel.bucket_of(NOON)
+    assert world.journal.counts["held_too_long"] == 1
 
 
 def test_a_pause_of_everybody_outlasts_the_life_of_a_row(world: World):
@@ -406,6 +408,7 @@ def test_no_job_of_a_tenant_with_more_load_than_its_cap_vanishes_in_forty_days(w
     assert sent_while_capped < 0.7 * len(due)
     # Put anew in time, however long it goes on.
     assert RENEW_AFTER < timedelta(seconds=max(world.journal.values["held_age_s"])) < RENEW_AFTER + timedelta(hours=2)
+    assert world.journal.counts["held_too_long"] == 0
     assert max(world.journal.values["oldest_bucket_age_s"][1:]) < 2 * 3_600
 
     world.plans.plans = {}

@@ -158,6 +158,11 @@ def blobs(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
 
 
+def written(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    """All that was printed."""
+    return [json.loads(line) for line in lines(capsys)]
+
+
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return capsys.readouterr().out.splitlines()
 
@@ -245,7 +250,7 @@ class TestWatchedForTheEssential:
         journal.observe("target_ms", 104)
         journal.flush()
 
-        (line,) = blobs(capsys)
+        (line,) = written(capsys)
         (directive,) = line["_aws"]["CloudWatchMetrics"]
         assert directive == {
             "Namespace": "Tickwheel",
@@ -263,13 +268,13 @@ class TestWatchedForTheEssential:
         journal.count("jobs_submitted", 3)
         journal.flush()
 
-        assert blobs(capsys) == [{"message": "observed", "service": "worker", "counts": {"jobs_submitted": 3}}]
+        assert written(capsys) == [{"message": "observed", "service": "worker", "counts": {"jobs_submitted": 3}}]
 
     def test_a_counter_with_an_alarm_is_a_metric(self, journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]):
         journal.count("requests_failed")
         journal.flush()
 
-        (line,) = blobs(capsys)
+        (line,) = written(capsys)
         assert (line["requests_failed"], "counts" in line) == ([1.0], False)
         assert line["_aws"]["CloudWatchMetrics"][0]["Metrics"] == [{"Name": "requests_failed", "Unit": "Count"}]
 
@@ -279,7 +284,7 @@ class TestWatchedForTheEssential:
         journal.count("dead_lettered")
         journal.flush()
 
-        together, line = blobs(capsys)
+        together, line = written(capsys)
         assert together[INCIDENTS] == 1
         assert line["counts"] == {"dead_lettered": 1}
         assert "_aws" not in line
@@ -292,14 +297,14 @@ class TestWatchedForTheEssential:
         journal.flush()
         journal.flush()
 
-        assert blobs(capsys) == []
+        assert written(capsys) == []
 
     def test_a_lag_that_is_over_ends_its_alarm(self, journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]):
         for value in (90, 0, 0):
             journal.observe("promotion_lag_s", value)
             journal.flush()
 
-        assert [line["promotion_lag_s"] for line in blobs(capsys)] == [[90.0], [0.0]]
+        assert [line["promotion_lag_s"] for line in written(capsys)] == [[90.0], [0.0]]
 
     def test_a_line_has_a_hundred_values_of_a_kind_and_each_value_is_in_one_line(
         self, journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]
@@ -310,7 +315,7 @@ class TestWatchedForTheEssential:
             journal.observe("target_ms", number)
         journal.flush()
 
-        lines = blobs(capsys)
+        lines = written(capsys)
         assert [len(line["late"]) for line in lines] == [100, 100, 50]
         assert [value["target_ms"] for line in lines for value in line["values"]] == list(range(250))
         assert [line.get("counts") for line in lines] == [{"attempts": 250}, None, None]

@@ -47,6 +47,9 @@ RENEW_AFTER = TIMER_LIFE / 2
 MESSAGE_LIFE = timedelta(days=14)
 """How long a ready queue or a dead-letter queue keeps a message."""
 
+HELD_TOO_LONG = RENEW_AFTER + DAY
+"""A day after it should have been put anew, a row that waits has six more before its table lets it go."""
+
 LEDGER_LIFE = RENEW_AFTER + MESSAGE_LIFE + DAY
 """How long a row lives after its last transition, due time or lease: longer than any copy of its job. A second far row may
 have waited for a cap or for room until it would have been put anew, which looks at the ledger, and its message as long again
