@@ -341,7 +341,7 @@ class Model:
         ]
 
     def _metrics(self, work: Workload) -> float:
-        """Metrics, of which CloudWatch bills the hours in which they have a value: each value has an hour of its own, at most."""
+        """Metrics, of which CloudWatch bills the hours in which they have a value: values come at any time of the month."""
         far = work.jobs * work.far_share
         causes = {
             "idle": MINUTES,
@@ -356,8 +356,8 @@ class Model:
             for name in names:
                 values[name] += causes[cause]
         others = self.deployed.metrics - len(values)
-        hours = sum(min(HOURS, count) for count in values.values())
-        return (hours + others * min(HOURS, work.executions * self.assumed.rare)) / HOURS
+        hours = sum(_hours_with(count) for count in values.values())
+        return (hours + others * _hours_with(work.executions * self.assumed.rare)) / HOURS
 
     def _audit(self, work: Workload) -> list[Line]:
         fill = self.fill(work)
@@ -380,3 +380,8 @@ class Model:
             self.line("S3", "payloads read", work.attempts - work.fires, "s3_get"),
             self.line("S3", "payloads kept", kept, "s3_gb_month"),
         ]
+
+
+def _hours_with(values: float) -> float:
+    """Hours of a month that have one of so many values, each at an instant that has nothing to do with the others."""
+    return -math.expm1(-values / HOURS) * HOURS

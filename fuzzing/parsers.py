@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from botocore.exceptions import ClientError, HTTPClientError
 from pydantic import ValidationError
 
 from bench.nasty import NASTY
+from functions.adapters.wire.bodies import decode, decode_error
 from functions.api.dead_letters import requests as dead_letter_requests
 from functions.api.http.problems import Misshapen, problem_of
 from functions.api.http.reading import read_as
@@ -130,6 +132,15 @@ def _envelope(body: str) -> None:
         timer.next_attempt(failed_at=NOW, jitter=0.5)
         timer.watchdog(due_at=NOW)
         to_ms(timer.due_at + timer.job.timeout)
+
+
+def _answer(text: str) -> None:
+    """What AWS says to a call, or what is between: of a refusal everything is an error with a code."""
+    body = text.encode(errors="surrogatepass")
+    for status in (400, 503):
+        error: Any = decode_error(body, status=status, headers={"x-amzn-query-error": text[:40]}, has_blobs=True)
+        assert isinstance(ClientError(error, "GetItem").response.get("Error", {}).get("Code"), str), "it has no code"
+    decode(body, has_blobs=True)
 
 
 def _told(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -255,6 +266,7 @@ TEXTS = (
     ("tags", lambda text: check_tags(tuple(text.split(","))), ("team:billing,eu", "a=b")),
     ("Retry-After", lambda text: parse_retry_after(text, now=NOW), ("120", "Fri, 31 Dec 2027 23:59:59 GMT", "Sunday, 06-Nov-94 08:49:37 GMT")),
     ("answers of targets", lambda text: result_of(200, text.encode(errors="surrogatepass"), is_whole=True), ('{"a":[1,2]}', "ok")),
+    ("answers of AWS", _answer, ('{"Item":{"b":{"B":"AAE="},"m":{"M":{"s":{"BS":["AA=="]}}}}}', '{"__type":"a#B:c","message":"x","Item":{"n":{"N":"1"}}}')),
     ("bodies as JSON", parse_body, ('{"tenant":"acme","delay":5}', "[1,2,{}]")),
     ("bodies in base 64", lambda text: parse_body(text, is_base64=True), ("eyJhIjoxfQ==",)),
     ("envelopes", _envelope, ENVELOPE),
@@ -272,6 +284,7 @@ REFUSED_WITH: dict[str, tuple[type[Exception], ...]] = {
     "target patterns": (InvalidPattern,),
     "master keys": (MalformedWebhookSecret,),
     "answers of targets": (),
+    "answers of AWS": (HTTPClientError,),
     "Retry-After": (),
     "addresses": (),
 }

@@ -1,4 +1,4 @@
-"""What wakes somebody, once a fault, and what makes a ticket. Each alarm leads to its section of the runbook."""
+"""What wakes somebody on a stage that is watched fully, once a fault, and what makes a ticket. Each alarm leads to its section of the runbook."""
 
 from __future__ import annotations
 
@@ -7,34 +7,31 @@ from datetime import timedelta
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from functions.domain.instants import MILLISECOND
-from functions.domain.jobs.claims import RENEW_AFTER
 from infra.burn_rates import BurnRates
-from infra.function_alarms import MINUTE, camel_case, dropped_invocations, errors, silence, throttles
+from infra.function_alarms import (
+    api_throttles,
+    camel_case,
+    dropped_invocations,
+    errors,
+    silence,
+    worker_throttles,
+)
 from infra.metrics import BURYING, emitted
 from infra.package import Function
 from infra.ready_queues import ReadyQueues
 from infra.runbook import alarm, any_of, composite
+from infra.single_alarms import failed_requests, held_too_long, promotion_lag, queue_age, unconsumed_dead_letters
 from infra.stage import PRIORITIES, Stage
 from infra.topics import Topics
 
 OLDEST_BUCKET_AGE_S = 120
 """Since it opened: about when the first of its jobs come due, so this is raised before they are very late."""
 
-PATIENCE_S = {"critical": 60, "high": 120, "normal": 300, "low": 900}
-"""How long a message may wait after it was due before its priority no longer means anything."""
-
 RESCUES_PER_100_ATTEMPTS = 5
 """Above, workers die or leases are too short; a few come with every deployment."""
-
-PROMOTION_LAG_S = 60
-"""Since the bucket began, on any shard: then its jobs are late."""
-
-HELD_TOO_LONG = RENEW_AFTER + timedelta(days=1)
-"""A day after it should have been put anew, a row that waits has six more before its table lets it go."""
 
 DEAD_LETTER_MINUTES = 15
 """How long a dead letter keeps its alarm on: jobs that fail every few minutes page once."""
@@ -74,17 +71,14 @@ class Alarms(Construct):
         super().__init__(scope, construct_id)
         self._stage = stage
         ages = {
-            priority: self._queue_age(priority, queue=queue)
+            priority: queue_age(self, priority, queue=queue, stage=stage)
             for priority, queue in zip(PRIORITIES, ready_queues.queues, strict=True)
         }
-        depths = [
-            self._depth(priority, queue=queue) for priority, queue in zip(PRIORITIES, ready_queues.queues, strict=True)
-        ]
         by_name = {function.name: function for function in functions}
         failures = {function.name: errors(self, function) for function in functions}
         late = [
             self._oldest_bucket(),
-            self._promotion_lag(),
+            promotion_lag(self, stage=stage),
             self._critical_late(),
             *(age for priority, age in ages.items() if priority != "low"),
             *(failures[name] for name in MAKING_JOBS_LATE),
@@ -92,30 +86,19 @@ class Alarms(Construct):
         elsewhere = (*WAITING_FOR_OFFICE_HOURS, *MAKING_JOBS_LATE)
         failing = [
             *(failure for name, failure in failures.items() if name not in elsewhere),
-            self._failed_requests(),
-            throttles(
-                self,
-                by_name["api"],
-                meaning="Requests do not reach the API: the account has no concurrency left for it",
-                section="requests-fail",
-            ),
+            failed_requests(self, stage=stage),
+            api_throttles(self, by_name["api"]),
             *(silence(self, by_name[name]) for name in TICKING),
         ]
         broken = [*self._broken_promises(), *dropped_invocations(self, functions)]
-        letters = [*self._dead_lettered(), *self._waiting_for_their_consumer(ready_queues)]
+        letters = [*self._dead_lettered(), unconsumed_dead_letters(self, ready_queues)]
         topics.ticket(
             ages["low"],
-            *depths,
             *(failures[name] for name in WAITING_FOR_OFFICE_HOURS),
-            throttles(
-                self,
-                by_name["worker"],
-                meaning="Batches do not reach the worker: the account has no concurrency left, and each try ages their messages",
-                section="workers-are-throttled",
-            ),
+            worker_throttles(self, by_name["worker"]),
             self._operation_failures(),
             self._shedding(),
-            self._held_too_long(),
+            held_too_long(self, stage=stage),
             self._chains_set_aside(),
         )
         self.parts_of_pages: list[cloudwatch.Alarm] = [*late, *broken, *letters, *failing]
@@ -216,53 +199,6 @@ class Alarms(Construct):
             for service in BURYING
         ]
 
-    def _waiting_for_their_consumer(self, ready_queues: ReadyQueues) -> list[cloudwatch.Alarm]:
-        return [
-            alarm(
-                self,
-                f"DeadLetters{priority.capitalize()}",
-                metric=_visible(queue),
-                threshold=0,
-                meaning=f"Messages wait in the dead-letter queue of {priority} jobs: workers crash on them",
-                section="messages-wait-in-a-dead-letter-queue",
-            )
-            for priority, queue in zip(PRIORITIES, ready_queues.dead_letter_queues, strict=True)
-        ]
-
-    def _queue_age(self, priority: str, *, queue: sqs.Queue) -> cloudwatch.Alarm:
-        return alarm(
-            self,
-            f"QueueAge{priority.capitalize()}",
-            metric=queue.metric_approximate_age_of_oldest_message(period=MINUTE, statistic="Maximum"),
-            # SQS counts from the sending, and up to GUARD of that is the delay that was asked for.
-            threshold=int(self._stage.wheel.guard.total_seconds()) + PATIENCE_S[priority],
-            periods=3,
-            meaning=f"The oldest {priority} message waits for a worker: too few run, or they take too long",
-            section="messages-wait-for-workers",
-        )
-
-    def _depth(self, priority: str, *, queue: sqs.Queue) -> cloudwatch.Alarm:
-        return alarm(
-            self,
-            f"Depth{priority.capitalize()}",
-            metric=_visible(queue),
-            threshold=self._stage.ready_capacity // 2,
-            periods=5,
-            meaning=f"The ready queue of {priority} is half full of messages that are due",
-            section="a-ready-queue-fills",
-        )
-
-    def _failed_requests(self) -> cloudwatch.Alarm:
-        return self._above_zero(
-            "RequestsFail",
-            metric="requests_failed",
-            service="api",
-            meaning="The API answers 500 or 503, because a store fails it or it has a fault",
-            section="requests-fail",
-            periods=3,
-            breaching=2,
-        )
-
     def _above_zero(
         self,
         construct_id: str,
@@ -326,28 +262,6 @@ class Alarms(Construct):
             section="the-oldest-bucket-is-too-old",
         )
 
-    def _held_too_long(self) -> cloudwatch.Alarm:
-        return alarm(
-            self,
-            "HeldTooLong",
-            metric=emitted("held_age_s", service="scanner", stage=self._stage, statistic="Maximum"),
-            threshold=HELD_TOO_LONG.total_seconds(),
-            periods=3,
-            meaning="Jobs that wait for a tenant, its cap or their turn are not put anew in time: in days their rows expire",
-            section="held-jobs-are-not-put-anew",
-        )
-
-    def _promotion_lag(self) -> cloudwatch.Alarm:
-        return alarm(
-            self,
-            "PromotionLag",
-            metric=emitted("promotion_lag_s", service="sweeper", stage=self._stage, statistic="Maximum"),
-            threshold=PROMOTION_LAG_S,
-            periods=3,
-            meaning="A shard is behind, or its scanner is silent",
-            section="a-shard-is-behind",
-        )
-
     def _critical_late(self) -> cloudwatch.Alarm:
         return alarm(
             self,
@@ -381,7 +295,3 @@ class Alarms(Construct):
             meaning="Too many attempts are rescues: workers die, or outlive their leases",
             section="many-attempts-are-rescues",
         )
-
-
-def _visible(queue: sqs.Queue) -> cloudwatch.Metric:
-    return queue.metric_approximate_number_of_messages_visible(period=MINUTE, statistic="Maximum")

@@ -50,15 +50,8 @@ class BurnRates(Construct):
         self.ticket = self._steady()
 
     def _both_windows(self, burn: Burn) -> cloudwatch.CompositeAlarm:
-        threshold = self._threshold(burn.factor)
-        long = alarm(
-            self,
-            f"{burn.name}Long",
-            metric=self._share(burn.long),
-            threshold=threshold,
-            meaning=f"{_percent(threshold)} of attempts began late within {_words(burn.long)}",
-            section=SECTION,
-        )
+        threshold = _threshold(burn.factor, stage=self._stage)
+        long = _over_the_long_window(self, burn, stage=self._stage)
         short = alarm(
             self,
             f"{burn.name}Short",
@@ -78,30 +71,49 @@ class BurnRates(Construct):
 
     def _steady(self) -> cloudwatch.Alarm:
         # No period is longer than a day, so three days are three periods, each of them above.
-        threshold = self._threshold(1)
+        threshold = _threshold(1, stage=self._stage)
         return alarm(
             self,
             "BurnSteady",
-            metric=self._share(DAY),
+            metric=_share(DAY, stage=self._stage),
             threshold=threshold,
             periods=STEADY_DAYS,
             meaning=f"More than {_percent(threshold)} of attempts began late on each of {STEADY_DAYS} days",
             section=SECTION,
         )
 
-    def _threshold(self, factor: float) -> float:
-        return round(factor * self._stage.objective.error_budget, 9)
 
-    def _share(self, window: timedelta) -> cloudwatch.MathExpression:
-        def late(statistic: str) -> cloudwatch.Metric:
-            return emitted("late", service="worker", stage=self._stage, statistic=statistic, period=_cdk(window))
+def late_within_an_hour(scope: Construct, *, stage: Stage) -> cloudwatch.Alarm:
+    """The fast rate over its long window alone: it stays on for up to an hour after it is over."""
+    return _over_the_long_window(scope, FAST, stage=stage)
 
-        return cloudwatch.MathExpression(
-            expression=f"IF(late >= {ENOUGH_LATE}, share, 0)",
-            using_metrics={"late": late("Sum"), "share": late("Average")},
-            label="share of late attempts",
-            period=_cdk(window),
-        )
+
+def _over_the_long_window(scope: Construct, burn: Burn, *, stage: Stage) -> cloudwatch.Alarm:
+    threshold = _threshold(burn.factor, stage=stage)
+    return alarm(
+        scope,
+        f"{burn.name}Long",
+        metric=_share(burn.long, stage=stage),
+        threshold=threshold,
+        meaning=f"{_percent(threshold)} of attempts began late within {_words(burn.long)}",
+        section=SECTION,
+    )
+
+
+def _threshold(factor: float, *, stage: Stage) -> float:
+    return round(factor * stage.objective.error_budget, 9)
+
+
+def _share(window: timedelta, *, stage: Stage) -> cloudwatch.MathExpression:
+    def late(statistic: str) -> cloudwatch.Metric:
+        return emitted("late", service="worker", stage=stage, statistic=statistic, period=_cdk(window))
+
+    return cloudwatch.MathExpression(
+        expression=f"IF(late >= {ENOUGH_LATE}, share, 0)",
+        using_metrics={"late": late("Sum"), "share": late("Average")},
+        label="share of late attempts",
+        period=_cdk(window),
+    )
 
 
 def _cdk(window: timedelta) -> cdk.Duration:

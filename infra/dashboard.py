@@ -15,13 +15,14 @@ from constructs import Construct
 from functions.domain.instants import MILLISECOND
 from functions.domain.metrics import DIMENSIONS
 from infra import service_graphs
-from infra.alarms import CRITICAL_LAG, OLDEST_BUCKET_AGE_S, PROMOTION_LAG_S, Alarms
+from infra.alarms import CRITICAL_LAG, OLDEST_BUCKET_AGE_S, Alarms
 from infra.api import Api
 from infra.burn_rates import FAST, SLOW
-from infra.metrics import BURYING, ENDED_BY_TARGETS, emitted
+from infra.metrics import BURYING, ENDED_BY_TARGETS, emitted, incidents
 from infra.package import Function
 from infra.ready_queues import ReadyQueues
 from infra.runbook import RUNBOOK, place_of, section_link
+from infra.single_alarms import PROMOTION_LAG_S
 from infra.stage import Stage
 from infra.storage import StorageStack
 from infra.topics import Topics
@@ -176,6 +177,7 @@ def _lateness(functions: Sequence[Function], *, stage: Stage) -> list[cloudwatch
             *of_each("chains_broken", stage=stage),
             *(emitted("dead_lettered", service=service, stage=stage) for service in BURYING),
             *of_each("audit_lines_lost", stage=stage),
+            incidents(stage),
             *(
                 function.dropped_invocations().with_(label=f"{function.name}: invocations dropped")
                 for function in functions

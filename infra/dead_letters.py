@@ -5,12 +5,12 @@ from __future__ import annotations
 from constructs import Construct
 
 from infra.package import Deployment, Function
-from infra.queue_sources import consume
+from infra.queue_sources import source_of
 from infra.throughput import MAX_CONCURRENCY
 
 
 class DeadLetters(Construct):
-    """The function that consumes the dead-letter queues."""
+    """The function that consumes the dead-letter queue."""
 
     def __init__(self, scope: Construct, construct_id: str, *, deployment: Deployment) -> None:
         super().__init__(scope, construct_id)
@@ -31,18 +31,15 @@ class DeadLetters(Construct):
         self.function.grant_tables("schedule_state", "GetItem", "UpdateItem")
         self.function.grant_tables("dead_letters", "PutItem")
         self.function.grant("sqs:SendMessage", on=deployment.ready_queues.arns)
-        queues = deployment.ready_queues.dead_letter_queues
-        self.function.grant(
-            "sqs:ReceiveMessage",
-            "sqs:DeleteMessage",
-            "sqs:GetQueueAttributes",
-            on=[queue.queue_arn for queue in queues],
-        )
-        consume(
+        queue = deployment.ready_queues.dead_letters
+        self.function.grant("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", on=[queue.queue_arn])
+        source_of(
             self,
-            self.function,
-            queues,
+            # As in the release before, whose source of this queue had this name.
+            "FromNormal",
+            target=self.function.function,
+            queue=queue,
             # Nobody waits for a dead letter: the concurrency of a small account is for jobs. Two is SQS's least.
-            max_concurrency=[MAX_CONCURRENCY.start] * len(queues),
+            max_concurrency=MAX_CONCURRENCY.start if any(deployment.stage.workers) else None,
             because="SQS sources have no failure destination, and a message that fails here stays where it is for 14 days.",
         )

@@ -51,7 +51,49 @@ def silence(scope: Construct, function: Function) -> cloudwatch.Alarm:
     return silent
 
 
-def throttles(scope: Construct, function: Function, *, meaning: str, section: str) -> cloudwatch.Alarm:
+def no_tick_ends_well(scope: Construct, function: Function) -> cloudwatch.Alarm:
+    """A function of which there is a tick each minute is silent, or every tick of it fails.
+
+    Lambda's `Errors` is 1 or 0 of each invocation (https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html), so its
+    minimum is 1 where all of a minute failed, and missing where there was none: one alarm in place of two. On a new stage it
+    is on until the first ticks are counted, as one on silence is.
+    """
+    silent = alarm(
+        scope,
+        f"Silent{camel_case(function.name)}",
+        metric=function.function.metric_errors(period=MINUTE, statistic="Minimum"),
+        threshold=0,
+        periods=3,
+        missing=cloudwatch.TreatMissingData.BREACHING,
+        meaning=f"No tick of the {function.name} ends well, of which there is one each minute: nothing invokes it, or it fails",
+        section="a-function-is-silent",
+    )
+    if function.node.scope is not None:  # with its rules
+        silent.node.add_dependency(function.node.scope)
+    return silent
+
+
+def api_throttles(scope: Construct, function: Function) -> cloudwatch.Alarm:
+    """Requests are turned away."""
+    return _throttles(
+        scope,
+        function,
+        meaning="Requests do not reach the API: the account has no concurrency left for it",
+        section="requests-fail",
+    )
+
+
+def worker_throttles(scope: Construct, function: Function) -> cloudwatch.Alarm:
+    """Batches are turned away."""
+    return _throttles(
+        scope,
+        function,
+        meaning="Batches do not reach the worker: the account has no concurrency left, and each try ages their messages",
+        section="workers-are-throttled",
+    )
+
+
+def _throttles(scope: Construct, function: Function, *, meaning: str, section: str) -> cloudwatch.Alarm:
     """The account has no concurrency left for it."""
     return alarm(
         scope,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 
-from functions.domain.metrics import DIMENSIONS, VALUES
+from functions.domain.metrics import DIMENSIONS, INCIDENTS, VALUES
 from infra.stage import Stage
 
 MATERIALISED = (
@@ -147,5 +147,15 @@ def emitted(
         dimensions_map={"service": service} | dict([by] if by else []),
         statistic=statistic,
         label=label,
+        period=period or cdk.Duration.minutes(1),
+    )
+
+
+def incidents(stage: Stage, *, period: cdk.Duration | None = None) -> cloudwatch.Metric:
+    """What all functions count of what must be zero, together: the one metric without dimensions."""
+    return cloudwatch.Metric(
+        namespace=stage.metrics_namespace,
+        metric_name=INCIDENTS,
+        statistic="Sum",
         period=period or cdk.Duration.minutes(1),
     )

@@ -154,7 +154,8 @@ class Function(Construct):
             timeout=_duration(size),
             role=self.role,
             log_group=self.log_group,
-            tracing=lambda_.Tracing.ACTIVE,
+            # Of a tick nobody waits for the answer: it is in a trace only where who calls it began one.
+            tracing=lambda_.Tracing.PASS_THROUGH if max_event_age else lambda_.Tracing.ACTIVE,
             environment=variables,
             # The next tick repeats a lost one; a retried or late tick only competes with it.
             retry_attempts=0 if max_event_age else None,
@@ -228,6 +229,11 @@ class Function(Construct):
                 acknowledge(
                     self.function, rule, because="A failed tick holds no data: the next one starts at its cursor."
                 )
+            acknowledge(
+                self.function,
+                "Serverless-LambdaTracing",
+                because="A trace of each first tick of a second costs more than the ticks, and nobody waits for one.",
+            )
         else:
             acknowledge(
                 self.function,

@@ -41,18 +41,40 @@ def consume(
     instead: by priority, what takes the place of the function.
     """
     for priority, queue, limit, provisioned in zip(PRIORITIES, queues, max_concurrency, pollers, strict=True):
-        source = lambda_.EventSourceMapping(
+        source_of(
             scope,
             f"From{priority.capitalize()}",
             target=instead.get(priority, function.function),
-            event_source_arn=queue.queue_arn,
-            batch_size=BATCH_SIZE,
-            report_batch_item_failures=True,
+            queue=queue,
+            because=because,
             max_concurrency=limit,
-            provisioned_poller_config=lambda_.ProvisionedPollerConfig(
-                minimum_pollers=provisioned.minimum, maximum_pollers=provisioned.maximum
-            )
-            if provisioned
-            else None,
+            pollers=provisioned,
         )
-        acknowledge(source, "Serverless-LambdaEventSourceMappingDestination", because=because)
+
+
+def source_of(
+    scope: Construct,
+    construct_id: str,
+    *,
+    target: lambda_.IFunction,
+    queue: sqs.Queue,
+    because: str,
+    max_concurrency: int | None,
+    pollers: Pollers | None = None,
+) -> None:
+    """What brings the messages of one queue. because: why it needs no destination for failures."""
+    source = lambda_.EventSourceMapping(
+        scope,
+        construct_id,
+        target=target,
+        event_source_arn=queue.queue_arn,
+        batch_size=BATCH_SIZE,
+        report_batch_item_failures=True,
+        max_concurrency=max_concurrency,
+        provisioned_poller_config=lambda_.ProvisionedPollerConfig(
+            minimum_pollers=pollers.minimum, maximum_pollers=pollers.maximum
+        )
+        if pollers
+        else None,
+    )
+    acknowledge(source, "Serverless-LambdaEventSourceMappingDestination", because=because)

@@ -19,6 +19,7 @@ from infra.audit_alarms import AuditAlarms
 from infra.dashboard import Dashboard
 from infra.dead_letters import DeadLetters
 from infra.encryption import encrypt
+from infra.essential_alarms import EssentialAlarms
 from infra.event_rules import EventRules
 from infra.given_targets import Target
 from infra.handler_names import UserHandlers, read_handlers
@@ -31,7 +32,7 @@ from infra.resources import Resources
 from infra.scanner import Scanner
 from infra.scheduler_access import SchedulerAccess
 from infra.stage import Stage
-from infra.stage_parts import InvalidStage
+from infra.stage_parts import InvalidStage, Watching
 from infra.storage import StorageStack
 from infra.submission_files import SubmissionFiles
 from infra.submission_queues import SubmissionQueues
@@ -88,19 +89,22 @@ class SchedulerStack(cdk.Stack):
         functions = [part.function for part in (api, scanner, worker, sweeper, operations, dead_letters)]
         unlock(functions, key=storage.key, former=stage.former_keys)
         topics = Topics(self, "Topics", stage=stage, given=surroundings.alarms_to)
-        alarms = Alarms(self, "Alarms", stage=stage, ready_queues=ready_queues, functions=functions, topics=topics)
-        AuditAlarms(self, "AuditAlarms", stage=stage, stream_name=storage.audit.stream_name, topics=topics)
-        Dashboard(
-            self,
-            "Dashboard",
-            stage=stage,
-            api=api,
-            ready_queues=ready_queues,
-            functions=functions,
-            storage=storage,
-            alarms=alarms,
-            topics=topics,
-        )
+        if stage.watching is Watching.ESSENTIAL:
+            EssentialAlarms(self, "Alarms", stage=stage, ready_queues=ready_queues, functions=functions, topics=topics)
+        else:
+            alarms = Alarms(self, "Alarms", stage=stage, ready_queues=ready_queues, functions=functions, topics=topics)
+            AuditAlarms(self, "AuditAlarms", stage=stage, stream_name=storage.audit.stream_name, topics=topics)
+            Dashboard(
+                self,
+                "Dashboard",
+                stage=stage,
+                api=api,
+                ready_queues=ready_queues,
+                functions=functions,
+                storage=storage,
+                alarms=alarms,
+                topics=topics,
+            )
         if not stage.emulated:  # the emulator keeps no queries
             SavedQueries(self, "Queries", stage=stage, functions=functions)
         cdk.CfnOutput(self, "ApiEndpoint", value=api.endpoint, description="Where signed requests go")

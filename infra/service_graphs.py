@@ -8,12 +8,12 @@ import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sqs as sqs
 
-from infra.alarms import PATIENCE_S
 from infra.api import Api
 from infra.audit_alarms import LATE_SECONDS
 from infra.package import Function
 from infra.queue_sources import BATCH_SIZE
 from infra.ready_queues import ReadyQueues
+from infra.single_alarms import PATIENCE_S
 from infra.stage import PRIORITIES, Stage
 from infra.storage import StorageStack
 from infra.widgets import MINUTE, graph, line, of_functions, query
@@ -87,8 +87,10 @@ def queues(ready_queues: ReadyQueues, *, stage: Stage) -> list[cloudwatch.IWidge
         graph("Messages due and waiting", *_of_queues(ready, "ApproximateNumberOfMessagesVisible"), columns=4),
         graph("Messages not yet due", *_of_queues(ready, "ApproximateNumberOfMessagesDelayed"), columns=4),
         graph(
-            "Dead-letter queues",
-            *_of_queues(ready_queues.dead_letter_queues, "ApproximateNumberOfMessagesVisible"),
+            "Dead-letter queue",
+            ready_queues.dead_letters.metric_approximate_number_of_messages_visible(
+                label="messages", period=MINUTE, statistic="Maximum"
+            ),
             columns=4,
         ),
     ]

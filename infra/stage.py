@@ -23,7 +23,8 @@ from infra.event_templates import EventRule, check_event_rules
 from infra.local_stage import QUEUES, RULES, TARGETS
 from infra.network_rules import check_networks
 from infra.objective import Objective
-from infra.stage_parts import FunctionSize, InvalidStage, Jwt, in_seconds
+from infra.scale_stage import POLLERS, WARM_THROUGHPUT
+from infra.stage_parts import FunctionSize, InvalidStage, Jwt, Watching, in_seconds, size_of, wheel_of
 from infra.submission_rules import check_queues
 from infra.throughput import MAX_CONCURRENCY, Pollers, WarmThroughput, check_ready, check_workers
 
@@ -76,6 +77,8 @@ class Stage:
     event_rules: by their names, events that become jobs; each tenant of one has a submission queue.
     ready_critical: workers that are kept started for `critical` jobs alone, by provisioned concurrency.
     warm_herds: whether messages without a job bring workers up before a herd; only once every worker of the stage knows them.
+    watching: how closely it is watched: what has an alarm, and whether there is a dashboard.
+    log_level: INFO, or DEBUG for every line of every job and tick.
     """
 
     name: str
@@ -112,6 +115,7 @@ class Stage:
     submission_files: bool = False
     event_rules: Mapping[str, EventRule] = field(default_factory=dict, hash=False)
     log_level: str = "INFO"
+    watching: Watching = Watching.FULL
 
     def __post_init__(self) -> None:
         """Check the sums that the protocols rest on."""
@@ -182,7 +186,7 @@ class Stage:
     @property
     def concurrency(self) -> int:
         """How many functions it may run at once, the API apart: workers, scanners, and what consumes dead letters."""
-        consumers = MAX_CONCURRENCY.start * (len(PRIORITIES) + len(self.submission_queues) + self.submission_files)
+        consumers = MAX_CONCURRENCY.start * (1 + len(self.submission_queues) + self.submission_files)
         return sum(limit or 0 for limit in self.workers) + self.wheel.scan_shards + consumers
 
     @property
@@ -292,34 +296,19 @@ class Stage:
                 )
 
 
-def _size(memory_mb: int, seconds: int) -> FunctionSize:
-    return FunctionSize(memory_mb=memory_mb, timeout=timedelta(seconds=seconds))
-
-
-def _wheel(*, bucket: int, lookahead: int, skew: int, guard: int, shards: int) -> Wheel:
-    return Wheel(
-        bucket=timedelta(seconds=bucket),
-        lookahead=timedelta(seconds=lookahead),
-        skew=timedelta(seconds=skew),
-        guard=timedelta(seconds=guard),
-        write_shards=shards,
-        scan_shards=shards,
-    )
-
-
 STAGES = (
     Stage(
         name="local",
         # One clock and no network: a smaller skew makes the far ring testable within three minutes.
-        wheel=_wheel(bucket=60, lookahead=90, skew=5, guard=155, shards=2),
+        wheel=wheel_of(bucket=60, lookahead=90, skew=5, guard=155, shards=2),
         retained=False,
         log_retention=RetentionDays.ONE_DAY,
-        api=_size(512, 29),
-        scanner=_size(512, 60),
-        worker=_size(512, 60),
-        sweeper=_size(512, 60),
-        operations=_size(512, 300),
-        dead_letters=_size(256, 30),
+        api=size_of(512, 29),
+        scanner=size_of(512, 60),
+        worker=size_of(512, 60),
+        sweeper=size_of(512, 60),
+        operations=size_of(512, 300),
+        dead_letters=size_of(256, 30),
         max_concurrency=(4, 4, 4, 2),  # two cores run everything
         audit_sample=1.0,
         ready_capacity=100_000,
@@ -331,63 +320,71 @@ STAGES = (
         event_rules=RULES,
         emulated=True,
         operators=(ANYBODY,),
+        log_level="DEBUG",  # every line of every job
+    ),
+    Stage(
+        name="small",
+        # One shard: more can follow, and none can be taken away again.
+        wheel=wheel_of(bucket=60, lookahead=120, skew=60, guard=240, shards=1),
+        retained=True,
+        log_retention=RetentionDays.ONE_WEEK,
+        api=size_of(512, 29),
+        scanner=size_of(512, 60),
+        worker=size_of(512, 60),
+        sweeper=size_of(512, 60),
+        operations=size_of(512, 300),
+        dead_letters=size_of(256, 30),
+        max_concurrency=(None,) * len(PRIORITIES),  # without a maximum, two pollers wait for messages instead of five
+        audit_sample=1.0,
+        ready_capacity=100_000,
+        watching=Watching.ESSENTIAL,
     ),
     Stage(
         name="dev",
-        wheel=_wheel(bucket=60, lookahead=120, skew=60, guard=240, shards=4),
+        wheel=wheel_of(bucket=60, lookahead=120, skew=60, guard=240, shards=4),
         retained=True,
         log_retention=RetentionDays.ONE_WEEK,
-        api=_size(512, 29),
-        scanner=_size(512, 60),
-        worker=_size(512, 60),
-        sweeper=_size(512, 60),
-        operations=_size(512, 300),
-        dead_letters=_size(256, 30),
+        api=size_of(512, 29),
+        scanner=size_of(512, 60),
+        worker=size_of(512, 60),
+        sweeper=size_of(512, 60),
+        operations=size_of(512, 300),
+        dead_letters=size_of(256, 30),
         max_concurrency=(2, 2, 2, 2),  # a new account runs ten functions at once, and a throttled message ages
         audit_sample=1.0,
         ready_capacity=100_000,
         operators=(ANYBODY,),
+        watching=Watching.ESSENTIAL,
     ),
     Stage(
         name="prod",
-        wheel=_wheel(bucket=60, lookahead=120, skew=60, guard=240, shards=64),
+        wheel=wheel_of(bucket=60, lookahead=120, skew=60, guard=240, shards=16),
         retained=True,
         log_retention=RetentionDays.ONE_MONTH,
-        api=_size(1_024, 29),
-        scanner=_size(1_769, 60),  # one whole CPU: a tick decodes and sends thousands of timers
-        worker=_size(1_024, 120),
-        sweeper=_size(1_024, 60),
-        operations=_size(1_024, 300),
-        dead_letters=_size(512, 30),
+        api=size_of(1_024, 29),
+        scanner=size_of(1_769, 60),  # one whole CPU: a tick decodes and sends thousands of timers
+        worker=size_of(1_024, 120),
+        sweeper=size_of(1_024, 60),
+        operations=size_of(1_024, 300),
+        dead_letters=size_of(512, 30),
         max_concurrency=(200, 200, 300, 100),  # of an account's 1,000, the rest is for scanners and the API
         audit_sample=0.05,
         ready_capacity=2_000_000,
     ),
     Stage(
         name="scale",
-        wheel=_wheel(bucket=60, lookahead=120, skew=60, guard=240, shards=512),
+        wheel=wheel_of(bucket=60, lookahead=120, skew=60, guard=240, shards=512),
         retained=True,
         log_retention=RetentionDays.ONE_WEEK,
-        api=_size(1_769, 29),
-        scanner=_size(1_769, 60),
-        worker=_size(1_769, 120),
-        sweeper=_size(1_769, 60),
-        operations=_size(1_769, 300),
-        dead_letters=_size(512, 30),
+        api=size_of(1_769, 29),
+        scanner=size_of(1_769, 60),
+        worker=size_of(1_769, 120),
+        sweeper=size_of(1_769, 60),
+        operations=size_of(1_769, 300),
+        dead_letters=size_of(512, 30),
         max_concurrency=(None,) * len(PRIORITIES),
-        pollers=(  # `normal` alone can bring 100,000 messages a second, and all of them begin with 32,000
-            Pollers(minimum=50, maximum=200),
-            Pollers(minimum=50, maximum=300),
-            Pollers(minimum=200, maximum=1_000),
-            Pollers(minimum=20, maximum=200),
-        ),
-        warm_throughput={  # docs/capacity.md counts the partitions
-            "timers": WarmThroughput(reads=40_000, writes=256_000),
-            "ledger": WarmThroughput(reads=40_000, writes=300_000),
-            "schedules": WarmThroughput(reads=40_000, writes=20_000),
-            "schedule_state": WarmThroughput(reads=40_000, writes=80_000),
-            "tenants": WarmThroughput(reads=40_000, writes=40_000),
-        },
+        pollers=POLLERS,
+        warm_throughput=WARM_THROUGHPUT,
         audit_sample=0.01,
         ready_capacity=20_000_000,
         warm_herds=True,

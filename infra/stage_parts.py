@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
+
+from functions.domain.wheel import Wheel
 
 SMALLEST_MEMORY_MB = 128
 LARGEST_MEMORY_MB = 10_240
@@ -13,6 +16,13 @@ LONGEST_TIMEOUT = timedelta(minutes=15)
 
 class InvalidStage(ValueError):
     """A stage that cannot work; the message names the value and the remedy."""
+
+
+class Watching(StrEnum):
+    """How closely a stage is watched: what pages is in both; `full` has tickets, one page a fault, and a dashboard beside it."""
+
+    ESSENTIAL = "essential"
+    FULL = "full"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,3 +61,20 @@ class Jwt:
 def in_seconds(value: timedelta) -> str:
     """For a message."""
     return f"{value.total_seconds():g} s"
+
+
+def size_of(memory_mb: int, seconds: int) -> FunctionSize:
+    """A function of so much memory, for so long."""
+    return FunctionSize(memory_mb=memory_mb, timeout=timedelta(seconds=seconds))
+
+
+def wheel_of(*, bucket: int, lookahead: int, skew: int, guard: int, shards: int) -> Wheel:
+    """A wheel that is scanned in as many shards as it is written in; all but those in seconds."""
+    return Wheel(
+        bucket=timedelta(seconds=bucket),
+        lookahead=timedelta(seconds=lookahead),
+        skew=timedelta(seconds=skew),
+        guard=timedelta(seconds=guard),
+        write_shards=shards,
+        scan_shards=shards,
+    )

@@ -22,8 +22,8 @@ class Topics(Construct):
 
     paging, ticketing: the alarms that are sent to each.
 
-    Both have a key of their own, also where a customer's key encrypts all else: they must work when that is gone, and
-    what they carry are names and states of alarms.
+    They are encrypted by what SNS stores them on. Where a customer's key encrypts all else they have a key of their own, not that
+    one: they must work when that is gone, and what they carry are names and states of alarms.
 
     given: a topic in place of both, whose policy and key are its owner's.
     """
@@ -33,7 +33,7 @@ class Topics(Construct):
         if given is not None:
             self.pages = self.tickets = given
         else:
-            key = _key(self, stage=stage)
+            key = None if stage.customer_key is None else _key(self, stage=stage)
             self.pages = _topic(self, "Pages", title=f"Tickwheel {stage.name}: page", key=key, stage=stage)
             self.tickets = _topic(self, "Tickets", title=f"Tickwheel {stage.name}: ticket", key=key, stage=stage)
         self.paging: list[cloudwatch.AlarmBase] = []
@@ -63,7 +63,7 @@ def _key(scope: Construct, *, stage: Stage) -> kms.IKey:
     return cast("kms.IKey", key)
 
 
-def _topic(scope: Construct, construct_id: str, *, title: str, key: kms.IKey, stage: Stage) -> sns.ITopic:
+def _topic(scope: Construct, construct_id: str, *, title: str, key: kms.IKey | None, stage: Stage) -> sns.ITopic:
     topic = sns.Topic(scope, construct_id, display_name=title, master_key=key, enforce_ssl=True)
     # A policy of its own takes the place of the one by which SNS lets the account's alarms in.
     topic.add_to_resource_policy(_for_alarms("sns:Publish", on=topic.topic_arn, scope=scope))

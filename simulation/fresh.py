@@ -1,4 +1,4 @@
-"""The same load on what an account has at first: `prod` as it is, every quota the default one, every table new."""
+"""The same load on what an account has at first: `prod` with 64 shards, every quota the default one, every table new."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simulation.scenarios import START_OF_LOAD, WARM_UP, Make, burst, executions
 from simulation.size import PROD, StageSize, like
 from simulation.stage import SimulatedStage
 
-FRESH = StageSize(stage=PROD)
+FRESH = StageSize(stage=like(PROD, shards=64))
 _REDUCED = StageSize(stage=like(PROD, shards=512))
 """With more shards, so that one of them has less of the load: as small a sample as other scenarios have."""
 
@@ -36,7 +36,7 @@ def fresh_account(*, is_full: bool) -> Scenario:
     return Scenario(
         name="fresh_account",
         title="A fresh account: how much it holds",
-        story=f"The load grows from 100 to {top:,g} jobs a second within {seconds / 60:g} minutes, on `prod` in an account with default quotas.",
+        story=f"The load grows from 100 to {top:,g} jobs a second within {seconds / 60:g} minutes, on `prod` with 64 shards in an account with default quotas.",
         size=FRESH,
         sampled=spaced(64, 1),
         until=end + 240,

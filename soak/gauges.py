@@ -24,6 +24,7 @@ _MIB = 2**20
 _ROWS = {"Schedules": "schedules", "ScheduleState": "schedule_state", "Shards": "shards"}
 _OF_MINUTES = ("~pulse#", "~busy#")
 _KINDS = ("", "NotVisible", "Delayed")
+_DEAD_LETTERS = "NormalDead"
 
 Curve = list[tuple[float, float]]
 
@@ -84,14 +85,12 @@ class Gauges:
 
     def _read_queues(self) -> None:
         read: dict[str, int] = dict.fromkeys(_KINDS, 0)
-        dead = 0
         for priority in PRIORITIES:
             for name, count in self._depth(priority).items():
                 read[name] += count
-            dead += sum(self._depth(f"{priority}Dead").values())
         self._note("depth", sum(read.values()))
         self._note("waiting", read[""])
-        self._note("dead-letter queues", dead)
+        self._note("dead-letter queues", sum(self._depth(_DEAD_LETTERS).values()))
 
     def _depth(self, queue: str) -> dict[str, int]:
         names = {kind: f"ApproximateNumberOfMessages{kind}" for kind in _KINDS}

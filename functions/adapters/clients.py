@@ -19,6 +19,8 @@ from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NotConnected
 
 from functions.adapters.system_clock import SystemClock
+from functions.adapters.wire.client import SignedClient
+from functions.adapters.wire.services import DYNAMODB, FIREHOSE, SQS, Service
 from functions.domain.errors import Busy
 
 if TYPE_CHECKING:
@@ -129,14 +131,14 @@ def patiently(call: Callable[[], Answer], *, tries: int = TRIES) -> Answer:
 
 def dynamodb(clock: SystemClock, *, attempts: int = ATTEMPTS, patience: int = 1) -> DynamoDBClient:
     """A DynamoDB client whose answers give the clock the time of the store."""
-    client = _client("dynamodb", _config(attempts, seconds=TIMEOUT_SECONDS * patience))
+    client = _lean(DYNAMODB, _config(attempts, seconds=TIMEOUT_SECONDS * patience))
     client.meta.events.register("after-call.dynamodb", clock.observe_response)
     return client
 
 
 def sqs(*, attempts: int = ATTEMPTS, patience: int = 1) -> SQSClient:
     """An SQS client."""
-    return _client("sqs", _config(attempts, seconds=TIMEOUT_SECONDS * patience))
+    return _lean(SQS, _config(attempts, seconds=TIMEOUT_SECONDS * patience))
 
 
 def s3(*, patience: int = 1) -> S3Client:
@@ -166,7 +168,7 @@ def sts() -> Any:
 
 def firehose(*, patience: int = 1) -> FirehoseClient:
     """A Firehose client. It asks once, and not for long: the jobs of an invocation are acknowledged behind it."""
-    return _client("firehose", _config(attempts=1, seconds=1 * patience))
+    return _lean(FIREHOSE, _config(attempts=1, seconds=1 * patience))
 
 
 class Late:
@@ -202,8 +204,17 @@ def session() -> botocore.session.Session:
     return botocore.session.get_session()
 
 
+def _lean(service: Service, config: Config) -> Any:
+    """A client that makes the calls of every job by itself, and has botocore's make the others."""
+    rest = Late(lambda: _client(service.service_name, config))
+    return _telling_no_lineage(SignedClient(service, session(), config, rest))
+
+
 def _client(service: str, config: Config, *, region: str | None = None) -> Any:
-    client = session().create_client(service, region_name=region, config=config)
+    return _telling_no_lineage(session().create_client(service, region_name=region, config=config))
+
+
+def _telling_no_lineage(client: Any) -> Any:
     # Among the handlers of "before-call" the last: botocore adds the header there.
     client.meta.events.register_last("before-call", _without_lineage)
     return client

@@ -85,11 +85,12 @@ def app_of(
     refusals = parts.build(Refusals)
 
     def rules() -> Rules:
+        known = handlers()
         return Rules(
             now=parts["clock"].now(),
             allow_plain_http=settings.ALLOW_PLAIN_HTTP,
             allowed=settings.ALLOWED_TARGETS,
-            handlers=handlers(),
+            handlers=None if known is None else known.of_a_request(),
             max_timeout=timedelta(seconds=settings.MAX_TIMEOUT_SECONDS),
         )
 

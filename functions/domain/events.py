@@ -8,15 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from zlib import crc32
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What an event means, the keys that it always has, and those that it may have."""
+    """What an event means, the keys that it always has, and those that it may have.
+
+    of_many: the keys with ids of jobs for whom all is well: only those of sampled jobs are written, and the line only with one of
+    them. tells: the keys of which one has to say something, or the line is not written. At the level DEBUG both are written always.
+    """
 
     meaning: str
     keys: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
+    of_many: tuple[str, ...] = ()
+    tells: tuple[str, ...] = ()
 
     def fault(self, keys: Collection[str]) -> str:
         """What is wrong with a line of these keys; empty for nothing."""
@@ -27,6 +34,15 @@ class Shape:
             for word, names in (("lacks", missing), ("must not have", unknown))
             if names
         )
+
+
+SAMPLE = 100
+"""Of so many jobs one is sampled, by its id: every function writes all lines of it."""
+
+
+def is_sampled(job_id: str) -> bool:
+    """Whether all lines of a job are written."""
+    return crc32(job_id.encode()) % SAMPLE == 0
 
 
 KEYS: Mapping[str, str] = {
@@ -115,10 +131,22 @@ _OPERATION = ("operation", "tenant", "action", "caller", "dry_run")
 
 EVENTS: Mapping[str, Shape] = {
     # What happens to a job, from its submission to its end.
-    "jobs_accepted": Shape("a request has placed jobs in the wheel: one line for all of them", ("near", "far")),
+    "jobs_accepted": Shape(
+        "a request has placed jobs in the wheel: one line for all of them that are sampled",
+        ("near", "far"),
+        of_many=("near", "far"),
+    ),
     "submission_failed": Shape("a store failed while a job was accepted; its caller got an error", ("tenant", "error")),
-    "fires_placed": Shape("fires of schedules have been placed in the wheel as jobs", ("job_ids",)),
-    "promoted": Shape("a scanner has sent jobs to their ready queues: one line per page", ("shard", "job_ids")),
+    "fires_placed": Shape(
+        "fires of schedules have been placed in the wheel as jobs: those that are sampled",
+        ("job_ids",),
+        of_many=("job_ids",),
+    ),
+    "promoted": Shape(
+        "a scanner has sent jobs to their ready queues: one line per page, for those that are sampled",
+        ("shard", "job_ids"),
+        of_many=("job_ids",),
+    ),
     "came_early": Shape("a message arrived before its time, and is delayed again", ("job_id", "early_ms")),
     "began_early": Shape("an attempt began before its time: a bug", ("job_id", "tenant", "attempt", "early_ms")),
     "began_late": Shape("an attempt began later than the stage promises", ("job_id", "tenant", "attempt", "lag_ms")),
@@ -258,14 +286,28 @@ EVENTS: Mapping[str, Shape] = {
     "tenant_deleted": Shape("all data of a tenant has been deleted", ("tenant", "deleted")),
     "deletion_failed": Shape("a turn of a deletion failed, and will be retried", ("tenant", "error")),
     # What the functions report of each tick.
-    "shard_scanned": Shape("a tick has ended", ("shard", "sent", "alarms_due", "buried", "stopped_by")),
+    "shard_scanned": Shape(
+        "a tick that did something, or was stopped, has ended",
+        ("shard", "sent", "alarms_due", "buried", "stopped_by"),
+        tells=("sent", "alarms_due", "buried", "stopped_by"),
+    ),
     "rewound": Shape("cursors were set back after a restore", ("to", "rewound", "left")),
     "shard_taken": Shape("another scanner has the lease of the shard", ("shard",)),
     "alarms_failed": Shape("a store failed while schedule alarms were handled: they will be retried", ("error",)),
-    "swept": Shape("a bucket audit has ended", ("audited", "stragglers", "unplaced", "waits_for", "waits_for_queues")),
-    "schedules_swept": Shape("a sweep over schedules has ended", ("seen", "healed", "refused")),
+    "swept": Shape(
+        "a bucket audit that read timers, or waits, has ended",
+        ("audited", "stragglers", "unplaced", "waits_for", "waits_for_queues"),
+        tells=("audited", "stragglers", "unplaced", "waits_for", "waits_for_queues"),
+    ),
+    "schedules_swept": Shape(
+        "a sweep over schedules that changed something has ended",
+        ("seen", "healed", "refused"),
+        tells=("healed", "refused"),
+    ),
     "conditions_published": Shape(
-        "the sweeper has published the conditions of the stage", ("depths", "waiting", "budgets", "lags", "shed")
+        "the sweeper has published the conditions of the stage, and something waits",
+        ("depths", "waiting", "budgets", "lags", "shed"),
+        tells=("depths", "waiting", "lags", "shed"),
     ),
     "request_failed": Shape(
         "a request failed because of a fault, and was answered with 500 or 503", ("error", "places")

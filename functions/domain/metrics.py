@@ -12,6 +12,16 @@ from enum import StrEnum
 from functions.domain.jobs.job import Priority, Timer
 from functions.domain.wheel import Ring
 
+INCIDENTS = "incidents"
+"""What all functions count of `MUST_BE_ZERO`, together and without dimensions: one alarm sees all of it."""
+
+MUST_BE_ZERO = ("dead_lettered", "stragglers", "chains_broken", "early", "clock_skewed", "audit_lines_lost")
+"""Counters of what was lost or has died, and of what must never happen."""
+
+
+SILENT_AT_ZERO = ("oldest_bucket_age_s", "promotion_lag_s")
+"""Of which a zero is sent only where a value came before it. Of distributions and shares every zero counts; of counters none does."""
+
 
 class AttemptKind(StrEnum):
     """What kind of attempt one is: the first of a job, the first of a schedule's fire, or any that follows one."""

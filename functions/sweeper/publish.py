@@ -79,8 +79,10 @@ class Publisher:
         unseen_s = int((now - (unseen_since or now)).total_seconds())
         self.journal.observe("promotion_lag_s", 0 if is_paused else max(unseen_s, worst_of(lags)))
         for priority in Priority:
-            self.journal.observe("depth", depths.get(priority, 0))
-            self.journal.observe("budget", conditions.budgets[priority])
+            # Of an empty queue both are what everybody knows, and a metric costs by the hours in which it has values.
+            if depths.get(priority, 0):
+                self.journal.observe("depth", depths[priority])
+                self.journal.observe("budget", conditions.budgets[priority])
         if conditions.shed:
             self.journal.count("shedding")
         return conditions

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from functions.domain.metrics import INCIDENTS
+
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?|100)")
 
 _STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {
@@ -67,6 +69,8 @@ class Datapoints:
         """The metrics of a namespace that their service does not declare, or not with their dimensions."""
 
         def is_declared(of: Metric) -> bool:
+            if of.name == INCIDENTS:
+                return not of.dimensions
             dimension_values = dict(of.dimensions)
             is_known = of.name in emitted.get(dimension_values.pop("service", ""), ())
             return (

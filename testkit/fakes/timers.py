@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from functions.domain.errors import Undecodable
-from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
+from functions.domain.far_ring.schedule_alarm import ALARM_LIFE, ScheduleAlarm
 from functions.domain.far_ring.timer_key import alarm_key, is_alarm_key, key_of, owned_prefix, owner_of, timer_key
 from functions.domain.far_ring.timer_record import decode_alarm, decode_timer, encode_alarm, encode_timer
 from functions.domain.jobs.claims import TIMER_LIFE
@@ -38,12 +38,12 @@ class InMemoryTimerStore:
         for timer in timers:
             self.marks.add((timer.job.tenant, OwnedDay.of(timer)))
             key = timer_key(timer.job, due_at=timer.wakes_at)
-            self._put(timer.wakes_at, timer.job.shard, key, encode_timer(timer))
+            self._put(timer.wakes_at, timer.job.shard, key, encode_timer(timer), life=TIMER_LIFE)
         return []
 
     def put_alarms(self, alarms: Sequence[ScheduleAlarm]) -> list[ScheduleAlarm]:
         for alarm in alarms:
-            self._put(alarm.wakes_at, alarm.shard, alarm_key(alarm), encode_alarm(alarm))
+            self._put(alarm.wakes_at, alarm.shard, alarm_key(alarm), encode_alarm(alarm), life=ALARM_LIFE)
         return []
 
     def put_registered(self, timer: Timer) -> bool | None:
@@ -101,10 +101,10 @@ class InMemoryTimerStore:
             del self.expiry[place, key]
             self.rows.get(place, {}).pop(key, None)
 
-    def _put(self, due_at: datetime, shard: int, key: str, record: str) -> None:
+    def _put(self, due_at: datetime, shard: int, key: str, record: str, *, life: timedelta) -> None:
         place = self._wheel.bucket_of(due_at), shard
         self.rows.setdefault(place, {})[key] = record
-        self.expiry[place, key] = due_at + TIMER_LIFE
+        self.expiry[place, key] = due_at + life
         if self._clock is not None:
             self.written[key] = kept(self._clock.now())
 

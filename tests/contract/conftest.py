@@ -9,10 +9,10 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import boto3
 import pytest
 from moto import mock_aws
 
+from functions.adapters import clients
 from functions.adapters.dynamodb import tables
 from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
 from functions.adapters.dynamodb.collections import DynamoDBCollectionStore
@@ -32,7 +32,9 @@ from functions.adapters.dynamodb.table import Table
 from functions.adapters.dynamodb.tenants import DynamoDBTenantStore
 from functions.adapters.dynamodb.timers import DynamoDBTimerStore
 from functions.adapters.dynamodb.usage import DynamoDBUsageStore
-from functions.domain.far_ring.timer_key import timer_key
+from functions.adapters.system_clock import SystemClock
+from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
+from functions.domain.far_ring.timer_key import alarm_key, timer_key
 from functions.domain.far_ring.timer_record import decode_timer
 from functions.domain.instants import from_seconds, parse_instant
 from functions.domain.jobs.job import Timer
@@ -128,6 +130,7 @@ class TimerSubject:
     expires_at: Callable[[Timer], datetime] | None
     put_raw: Callable[[int, int, str, str], None]
     marks: Callable[[], dict[tuple[str, str], datetime]] | None = None
+    alarm_expires_at: Callable[[ScheduleAlarm], datetime] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +148,16 @@ class ScheduleSubject:
 
 @pytest.fixture(scope="session")
 def _moto_dynamodb() -> "DynamoDBClient":
-    return boto3.Session().client("dynamodb", region_name="us-east-1")
+    return clients.dynamodb(SystemClock(), attempts=1)
 
 
 @pytest.fixture(scope="session")
 def _local_dynamodb(dynamodb_local: DynamoDBLocal) -> "DynamoDBClient":
-    return dynamodb_local.client()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamodb_local.endpoint_url)
+        client = clients.dynamodb(SystemClock(), attempts=1)
+        client.list_tables()  # what creates tables is of the same endpoint
+        return client
 
 
 @pytest.fixture(scope="session")
@@ -251,10 +258,15 @@ def timer_subject(dynamodb: "DynamoDBClient | None", pool: ThreadPoolExecutor) -
             item = {"p": {"S": f"{bucket}#{shard:04d}"}, "s": {"S": key}, "j": {"S": record}}
             dynamodb.put_item(TableName=name, Item=item)
 
+        def row_expires_at(due_at: datetime, shard: int, key: str) -> datetime:
+            partition = f"{LOCAL_WHEEL.bucket_of(due_at)}#{shard:04d}"
+            return _expiry(_item(dynamodb, name, {"p": {"S": partition}, "s": {"S": key}}))
+
         def expires_at(timer: Timer) -> datetime:
-            partition = f"{LOCAL_WHEEL.bucket_of(timer.due_at)}#{timer.job.shard:04d}"
-            row = _item(dynamodb, name, {"p": {"S": partition}, "s": {"S": timer_key(timer.job, due_at=timer.due_at)}})
-            return _expiry(row)
+            return row_expires_at(timer.due_at, timer.job.shard, timer_key(timer.job, due_at=timer.due_at))
+
+        def alarm_expires_at(alarm: ScheduleAlarm) -> datetime:
+            return row_expires_at(alarm.wakes_at, alarm.shard, alarm_key(alarm))
 
         def marks() -> dict[tuple[str, str], datetime]:
             items = dynamodb.scan(TableName=tenants_table, ConsistentRead=True)["Items"]
@@ -269,7 +281,7 @@ def timer_subject(dynamodb: "DynamoDBClient | None", pool: ThreadPoolExecutor) -
         )
         dead_letters = DynamoDBDeadLetters(Table(dynamodb, "no-dead-letters"))
         rows = DynamoDBLedger(Table(dynamodb, ledger_table), skew=skew, dead_letters=dead_letters, timers=store)
-        yield TimerSubject(store, rows, clock, expires_at, put_item, marks)
+        yield TimerSubject(store, rows, clock, expires_at, put_item, marks, alarm_expires_at)
 
 
 @pytest.fixture

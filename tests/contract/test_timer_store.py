@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
+from functions.domain.far_ring.schedule_alarm import ALARM_LIFE, ScheduleAlarm
 from functions.domain.far_ring.timer_key import alarm_key, timer_key
 from functions.domain.instants import EPOCH, MILLISECOND, SECOND
 from functions.domain.jobs.callbacks import Callbacks
@@ -380,6 +380,16 @@ def test_a_row_lives_14_days_longer_than_its_due_time(timer_subject: TimerSubjec
 
     for timer in timers:
         assert timer_subject.expires_at(timer) == timer.due_at + TIMER_LIFE
+
+
+@pytest.mark.parametrize("dynamodb", ON_DYNAMODB, indirect=True)
+def test_an_alarm_lives_3_days_longer_than_it_was_due(timer_subject: TimerSubject):
+    assert timer_subject.alarm_expires_at is not None
+    alarm = a_row_alarm(alarm_at=NOON + timedelta(days=400))
+
+    timer_subject.timers.put_alarms([alarm])
+
+    assert timer_subject.alarm_expires_at(alarm) == NOON + timedelta(days=403) == alarm.wakes_at + ALARM_LIFE
 
 
 def test_a_tenant_that_has_put_nothing_has_no_days(timers: TimerStore):

@@ -52,7 +52,9 @@ def faults(deployment: Deployment, client: Client, sink: Sink) -> None:
     failing = sink.target(fails=math.inf)
     sent = send(client, failing, seconds=0, retry=RetryPolicy(strategy="fixed", attempts=1))
     reaches(client, sent.job.id, "failed")
-    deployment.client("sqs").send_message(QueueUrl=deployment.queue("LowDead"), MessageBody="another foreign message")
+    deployment.client("sqs").send_message(
+        QueueUrl=deployment.queue("NormalDead"), MessageBody="another foreign message"
+    )
     # Late by more than is promised, and enough of them for an alarm: messages that their queue gives out that long after their time.
     due_at = datetime.now(UTC) - timedelta(seconds=45)
     for _ in range(12):
@@ -126,7 +128,7 @@ def test_messages_that_nobody_takes_from_a_dead_letter_queue_set_their_alarm_off
     alarms: Alarms, deployment: Deployment
 ) -> None:
     functions, sqs = deployment.client("lambda"), deployment.client("sqs")
-    url = deployment.queue("HighDead")
+    url = deployment.queue("NormalDead")
     arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     (consumer,) = functions.list_event_source_mappings(EventSourceArn=arn)["EventSourceMappings"]
     functions.update_event_source_mapping(UUID=consumer["UUID"], Enabled=False)
@@ -141,8 +143,8 @@ def test_messages_that_nobody_takes_from_a_dead_letter_queue_set_their_alarm_off
     finally:
         functions.update_event_source_mapping(UUID=consumer["UUID"], Enabled=True)
     data = Datapoints()
-    data.put(metric("AWS/SQS", "ApproximateNumberOfMessagesVisible", QueueName="ReadyHighDead"), read, at=60)
-    assert {"DeadLettersHigh", "JobsFail"} <= alarms.in_alarm(data, at=120)
+    data.put(metric("AWS/SQS", "ApproximateNumberOfMessagesVisible", QueueName="ReadyNormalDead"), read, at=60)
+    assert {"DeadLetters", "JobsFail"} <= alarms.in_alarm(data, at=120)
 
 
 def test_every_name_is_that_of_an_alarm(alarms: Alarms) -> None:

@@ -71,7 +71,7 @@ def test_a_handler_that_does_not_exist_is_refused_with_the_one_that_was_meant(cl
 
 def test_a_foreign_message_of_a_dead_letter_queue_is_kept_for_nobodys_tenant(deployment: Deployment) -> None:
     sqs = deployment.client("sqs")
-    message_id = sqs.send_message(QueueUrl=deployment.queue("HighDead"), MessageBody='{"not":"ours"}')["MessageId"]
+    message_id = sqs.send_message(QueueUrl=deployment.queue("NormalDead"), MessageBody='{"not":"ours"}')["MessageId"]
 
     [letter] = eventually(
         lambda: [each for each in deployment.dead_letters("?") if each["s"]["S"].endswith(f"#{message_id}")],

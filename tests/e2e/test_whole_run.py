@@ -48,7 +48,7 @@ UNEXPECTED_EVENTS = (
 @pytest.fixture(scope="module", autouse=True)
 def all_functions_ran(deployment: Deployment, client: Client, sink: Sink) -> None:
     """Also when this module runs alone."""
-    deployment.client("sqs").send_message(QueueUrl=deployment.queue("LowDead"), MessageBody="a foreign message")
+    deployment.client("sqs").send_message(QueueUrl=deployment.queue("NormalDead"), MessageBody="a foreign message")
     send(client, sink.target(), seconds=0).target.wait()
     for name in FUNCTIONS:
         eventually(partial(deployment.log, name), bool, what=f"{name} writes to its log")

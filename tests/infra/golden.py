@@ -22,13 +22,22 @@ def rendered(template: Template) -> str:
 
 
 def golden_files(synthesised: Callable[[Stage], Templates]) -> dict[Path, str]:
-    """The golden files and what they should hold: all of `dev`, what each stage is billed for by the piece, and of `scale` what is made for its load."""
-    dev, scale = synthesised(Stage.named("dev")), synthesised(Stage.named("scale"))
+    """The golden files and what they should hold.
+
+    All of `dev`, which is watched for the essential; what watches `prod`; what each stage is billed for by the piece; and of `scale`
+    what is made for its load.
+    """
+    dev, prod, scale = (synthesised(Stage.named(name)) for name in ("dev", "prod", "scale"))
     return {
         FOLDER / "dev-storage.json": rendered(dev.storage),
         FOLDER / "dev-scheduler.json": rendered(dev.scheduler),
         FOLDER / "scale-throughput.json": rendered(
             scale.of_type("AWS::DynamoDB::Table") | scale.of_type("AWS::Lambda::EventSourceMapping")
+        ),
+        FOLDER / "prod-watching.json": rendered(
+            prod.of_type("AWS::CloudWatch::Alarm")
+            | prod.of_type("AWS::CloudWatch::CompositeAlarm")
+            | prod.of_type("AWS::CloudWatch::Dashboard")
         ),
         FILE: written({stage.name: _counts(synthesised(stage)) for stage in STAGES if not stage.emulated}),
     }

@@ -115,18 +115,18 @@ def test_the_queries_are_saved_where_the_table_is(dev: Templates) -> None:
     assert only("AWS::Glue::Table", dev)["TableInput"]["Name"] == TABLE
 
 
-def test_whoever_settles_says_when_a_line_is_lost(templates: Templates) -> None:
-    alarms = [alarm["Properties"] for alarm in templates.of_type("AWS::CloudWatch::Alarm").values()]
+def test_whoever_settles_says_when_a_line_is_lost(fully_watched: Templates) -> None:
+    alarms = [alarm["Properties"] for alarm in fully_watched.of_type("AWS::CloudWatch::Alarm").values()]
     lost = [alarm for alarm in alarms if alarm.get("MetricName") == "audit_lines_lost"]
 
     assert sorted(alarm["Dimensions"][0]["Value"] for alarm in lost) == sorted(AUDITED)
     assert {alarm["Threshold"] for alarm in lost} == {0}
     for service in AUDITED:
-        assert "AUDIT_STREAM" in templates.environment(service)
+        assert "AUDIT_STREAM" in fully_watched.environment(service)
 
 
-def test_a_stream_that_does_not_deliver_is_noticed_before_it_drops_anything(dev: Templates) -> None:
-    alarms = [alarm["Properties"] for alarm in dev.of_type("AWS::CloudWatch::Alarm").values()]
+def test_a_stream_that_does_not_deliver_is_noticed_before_it_drops_anything(full: Templates) -> None:
+    alarms = [alarm["Properties"] for alarm in full.of_type("AWS::CloudWatch::Alarm").values()]
     (late,) = [alarm for alarm in alarms if alarm.get("MetricName") == "DeliveryToS3.DataFreshness"]
 
     assert (late["Namespace"], late["Statistic"], late["Threshold"]) == ("AWS/Firehose", "Maximum", 900)

@@ -43,7 +43,7 @@ def test_scale_needs_invocations_and_writes_that_no_account_has_at_first() -> No
     short = {need.quota for need in needed_quotas(scale) if need.least > need.quota.default}
 
     assert short == {CONCURRENCY, TABLE_WRITES}
-    assert least(scale, CONCURRENCY) == sum(limit or 0 for limit in scale.workers) + 512 + 8
+    assert least(scale, CONCURRENCY) == sum(limit or 0 for limit in scale.workers) + 512 + 2
     assert least(scale, TABLE_WRITES) == max(warm.writes for warm in scale.warm_throughput.values())
 
 

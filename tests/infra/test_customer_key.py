@@ -254,13 +254,15 @@ def test_the_policies_of_a_role_stay_within_iams_limit(
     assert len(json.dumps(document, separators=(",", ":"))) < ROLE_LIMIT
 
 
-def test_alarms_come_when_a_customers_key_is_gone(own: Templates, given: Templates, dev: Templates) -> None:
-    kinds = ("AWS::SNS::Topic", "AWS::SNS::TopicPolicy")
+def test_alarms_come_when_a_customers_key_is_gone(own: Templates, given: Templates) -> None:
     for templates in (own, given):
-        for kind in kinds:
-            assert templates.of_type(kind) == dev.of_type(kind)
         ((name, key),) = (each for each in templates.of_type("AWS::KMS::Key").items() if each[0].startswith("Topics"))
-        assert key == dev.of_type("AWS::KMS::Key")[name]
+        topics = templates.of_type("AWS::SNS::Topic").values()
+        assert [topic["Properties"]["KmsMasterKeyId"] for topic in topics] == [{"Fn::GetAtt": [name, "Arn"]}] * 2
+        _, allowed = key["Properties"]["KeyPolicy"]["Statement"]
+        assert allowed["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
+        assert allowed["Action"] == ["kms:Decrypt", "kms:GenerateDataKey*"]
+        assert allowed["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
 
 
 def test_services_use_the_key_for_logs_of_the_stage_and_for_nothing_else(own: Templates) -> None:

@@ -11,9 +11,9 @@ from scripts.synthesis import Templates
 from tests.infra.dashboard_schema import COLUMNS, MOST_METRICS, MOST_METRICS_IN_ALL, Body, problems_of, rows_of
 
 
-def body_of(templates: Templates) -> Body:
+def body_of(fully_watched: Templates) -> Body:
     """The dashboard's body with a name in the place of each reference, as CloudFormation would resolve it."""
-    (dashboard,) = templates.of_type("AWS::CloudWatch::Dashboard").values()
+    (dashboard,) = fully_watched.of_type("AWS::CloudWatch::Dashboard").values()
     parts = dashboard["Properties"]["DashboardBody"]["Fn::Join"][1]
     return json.loads("".join(part if isinstance(part, str) else resolved(part) for part in parts))
 
@@ -37,39 +37,39 @@ def widgets(body: Body, kind: str) -> list[Body]:
     return [widget for widget in body["widgets"] if widget["type"] == kind]
 
 
-def test_the_body_of_every_stage_has_the_structure_that_cloudwatch_documents(templates: Templates) -> None:
-    assert problems_of(body_of(templates)) == []
+def test_the_body_of_every_stage_has_the_structure_that_cloudwatch_documents(fully_watched: Templates) -> None:
+    assert problems_of(body_of(fully_watched)) == []
 
 
-def test_the_grid_has_no_holes_and_nothing_lies_over_another(templates: Templates) -> None:
+def test_the_grid_has_no_holes_and_nothing_lies_over_another(fully_watched: Templates) -> None:
     cells: list[tuple[int, int]] = []
-    for widget in body_of(templates)["widgets"]:
+    for widget in body_of(fully_watched)["widgets"]:
         rows = range(widget["y"], widget["y"] + widget["height"])
         cells += [(x, y) for x in range(widget["x"], widget["x"] + widget["width"]) for y in rows]
     height = max(y for _, y in cells) + 1
     assert sorted(cells) == [(x, y) for x in range(COLUMNS) for y in range(height)]
 
 
-def test_there_are_no_more_metrics_than_cloudwatch_shows(templates: Templates) -> None:
-    counts = [len(widget["properties"]["metrics"]) for widget in widgets(body_of(templates), "metric")]
+def test_there_are_no_more_metrics_than_cloudwatch_shows(fully_watched: Templates) -> None:
+    counts = [len(widget["properties"]["metrics"]) for widget in widgets(body_of(fully_watched), "metric")]
     assert max(counts) <= MOST_METRICS
     assert sum(counts) <= MOST_METRICS_IN_ALL
 
 
-def test_every_alarm_is_on_top_and_each_in_one_place(templates: Templates) -> None:
-    shown = widgets(body_of(templates), "alarm")
+def test_every_alarm_is_on_top_and_each_in_one_place(fully_watched: Templates) -> None:
+    shown = widgets(body_of(fully_watched), "alarm")
     assert {widget["y"] for widget in shown} == {0}
     names = [arn.rpartition(":")[2] for widget in shown for arn in widget["properties"]["alarms"]]
-    single = set(templates.of_type("AWS::CloudWatch::Alarm"))
+    single = set(fully_watched.of_type("AWS::CloudWatch::Alarm"))
     # Those that page, the tickets, and of what pages the parts; a rate of burning is explained by its own composite.
     assert len(names) == len(set(names))
     assert {name for name in single if "Burns" not in name} <= set(names)
-    composites = set(templates.of_type("AWS::CloudWatch::CompositeAlarm"))
+    composites = set(fully_watched.of_type("AWS::CloudWatch::CompositeAlarm"))
     assert {name for name in composites if "Burns" not in name} <= set(names)
 
 
-def test_the_lines_of_what_is_promised_are_in_the_graphs_of_the_lag(dev: Templates) -> None:
-    graphs = [widget["properties"] for widget in widgets(body_of(dev), "metric")]
+def test_the_lines_of_what_is_promised_are_in_the_graphs_of_the_lag(full: Templates) -> None:
+    graphs = [widget["properties"] for widget in widgets(body_of(full), "metric")]
     of_lag = [
         graph
         for graph in graphs
@@ -84,11 +84,11 @@ def test_the_lines_of_what_is_promised_are_in_the_graphs_of_the_lag(dev: Templat
     )
 
 
-def test_a_line_that_says_alarm_is_at_the_threshold_of_one_on_that_metric(templates: Templates) -> None:
-    alarms = [alarm["Properties"] for alarm in templates.of_type("AWS::CloudWatch::Alarm").values()]
+def test_a_line_that_says_alarm_is_at_the_threshold_of_one_on_that_metric(fully_watched: Templates) -> None:
+    alarms = [alarm["Properties"] for alarm in fully_watched.of_type("AWS::CloudWatch::Alarm").values()]
     thresholds = {(alarm["MetricName"], alarm["Threshold"]) for alarm in alarms if "MetricName" in alarm}
     found = 0
-    for widget in widgets(body_of(templates), "metric"):
+    for widget in widgets(body_of(fully_watched), "metric"):
         names = {texts[1] for texts, _ in rows_of(widget["properties"]["metrics"]) if texts}
         for mark in widget["properties"].get("annotations", {}).get("horizontal", []):
             if "alarm" in mark["label"]:
@@ -107,14 +107,14 @@ def drawn_in(graph: Body) -> list[float]:
     return sorted(mark["value"] for mark in graph["annotations"]["horizontal"])
 
 
-def test_a_graph_has_a_title_and_an_axis_that_begins_at_zero(templates: Templates) -> None:
-    for widget in widgets(body_of(templates), "metric"):
+def test_a_graph_has_a_title_and_an_axis_that_begins_at_zero(fully_watched: Templates) -> None:
+    for widget in widgets(body_of(fully_watched), "metric"):
         assert widget["properties"]["title"]
         assert widget["properties"]["yAxis"]["left"]["min"] == 0
 
 
-def test_no_graph_shows_the_same_line_twice(templates: Templates) -> None:
-    for widget in widgets(body_of(templates), "metric"):
+def test_no_graph_shows_the_same_line_twice(fully_watched: Templates) -> None:
+    for widget in widgets(body_of(fully_watched), "metric"):
         rows = rows_of(widget["properties"]["metrics"])
         shown = [json.dumps([texts, shown.get("stat"), shown.get("expression")]) for texts, shown in rows]
         assert len(shown) == len(set(shown)), widget["properties"]["title"]
@@ -173,8 +173,8 @@ WRONG: dict[str, tuple[Callable[[Body], object], str]] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_body_that_is_wrong_is_found_so(wrong: str, dev: Templates) -> None:
-    body = copy.deepcopy(body_of(dev))
+def test_a_body_that_is_wrong_is_found_so(wrong: str, full: Templates) -> None:
+    body = copy.deepcopy(body_of(full))
     spoil, said = WRONG[wrong]
     spoil(body)
     problems = problems_of(body)
@@ -183,8 +183,8 @@ def test_a_body_that_is_wrong_is_found_so(wrong: str, dev: Templates) -> None:
 
 
 @pytest.mark.parametrize("statistic", ["p50", "p99.9", "p100", "tm90", "TM(10%:90%)", "PR(:300)", "IQM", "Sum"])
-def test_the_statistics_of_cloudwatch_are_taken(statistic: str, dev: Templates) -> None:
-    body = copy.deepcopy(body_of(dev))
+def test_the_statistics_of_cloudwatch_are_taken(statistic: str, full: Templates) -> None:
+    body = copy.deepcopy(body_of(full))
     shown(body)["stat"] = statistic
     assert problems_of(body) == []
 

@@ -68,7 +68,7 @@ def test_logs_and_metrics_carry_the_name_of_their_function_and_stage(
     environment = environment_of(function, templates)
     assert environment["POWERTOOLS_SERVICE_NAME"] == function
     assert environment["POWERTOOLS_METRICS_NAMESPACE"] == f"Tickwheel/{any_stage.name}"
-    assert environment["LOG_LEVEL"] == "INFO"
+    assert environment["LOG_LEVEL"] == ("DEBUG" if any_stage.emulated else "INFO")
 
 
 def test_the_api_knows_whom_to_call_for_a_new_operation(templates: Templates) -> None:
@@ -83,7 +83,7 @@ def test_the_api_knows_whom_to_call_for_a_new_operation(templates: Templates) ->
 def test_the_api_knows_the_operators_of_its_stage(any_stage: Stage, templates: Templates) -> None:
     *patterns, role = json.loads(environment_of("api", templates)["OPERATORS"])
 
-    assert patterns == ([] if any_stage.name in ("prod", "scale") else ["*"])
+    assert patterns == ([] if any_stage.name in ("small", "prod", "scale") else ["*"])
     assert {"Fn::GetAtt": [role.rpartition("/")[2], "Arn"]} == templates.scheduler["Outputs"]["OperatorRoleArn"][
         "Value"
     ]

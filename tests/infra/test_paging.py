@@ -10,7 +10,7 @@ import pytest
 
 from infra.objective import InvalidObjective, Objective
 from infra.stage import Stage
-from infra.stage_parts import InvalidStage
+from infra.stage_parts import InvalidStage, Watching
 from scripts.synthesis import Resource, Templates
 
 COMPOSITE = "AWS::CloudWatch::CompositeAlarm"
@@ -46,18 +46,18 @@ def metric_of(alarm: dict[str, Any]) -> tuple[str, str, int, float]:
     return alarm["MetricName"], alarm["Statistic"], alarm["Period"], alarm["Threshold"]
 
 
-def test_every_alarm_says_somebody_or_is_part_of_one_that_does(dev: Templates) -> None:
-    composites = {name: each["Properties"] for name, each in dev.of_type(COMPOSITE).items()}
+def test_every_alarm_says_somebody_or_is_part_of_one_that_does(full: Templates) -> None:
+    composites = {name: each["Properties"] for name, each in full.of_type(COMPOSITE).items()}
     parts = {part for each in composites.values() for part in parts_of(each)}
-    for name, alarm in (dev.of_type(COMPOSITE) | single(dev)).items():
+    for name, alarm in (full.of_type(COMPOSITE) | single(full)).items():
         # One of both: an alarm that pages by itself and in a composite would page twice.
         assert bool(notified(alarm["Properties"])) is (name not in parts), name
 
 
-def test_four_alarms_page_and_all_of_them_are_composites(dev: Templates) -> None:
+def test_four_alarms_page_and_all_of_them_are_composites(full: Templates) -> None:
     paging = {
         name
-        for name, alarm in (dev.of_type(COMPOSITE) | single(dev)).items()
+        for name, alarm in (full.of_type(COMPOSITE) | single(full)).items()
         if "TopicsPages" in notified(alarm["Properties"])
     }
     assert {name[:-8] for name in paging} == {
@@ -66,10 +66,10 @@ def test_four_alarms_page_and_all_of_them_are_composites(dev: Templates) -> None
         "AlarmsJobsFail",
         "AlarmsFunctionsFail",
     }
-    assert paging <= set(dev.of_type(COMPOSITE))
+    assert paging <= set(full.of_type(COMPOSITE))
 
 
-def test_what_can_wait_makes_a_ticket(dev: Templates) -> None:
+def test_what_can_wait_makes_a_ticket(full: Templates) -> None:
     names = (
         "BurnSteady",
         "QueueAgeLow",
@@ -77,19 +77,18 @@ def test_what_can_wait_makes_a_ticket(dev: Templates) -> None:
         "OperationFailures",
         "ErrorsOperations",
         "Shedding",
-        "DepthHigh",
         "ThrottledWorker",
     )
-    assert [notified(named(dev, name)) for name in names] == [["TopicsTickets"]] * len(names)
+    assert [notified(named(full, name)) for name in names] == [["TopicsTickets"]] * len(names)
 
 
-def test_whoever_was_reported_an_alarm_learns_when_it_is_over(dev: Templates) -> None:
-    for alarm in (dev.of_type(COMPOSITE) | single(dev)).values():
+def test_whoever_was_reported_an_alarm_learns_when_it_is_over(full: Templates) -> None:
+    for alarm in (full.of_type(COMPOSITE) | single(full)).values():
         assert alarm["Properties"].get("OKActions") == alarm["Properties"].get("AlarmActions")
 
 
-def test_lateness_pages_by_burn_rates_promotion_all_queues_but_low_and_what_makes_jobs_late(dev: Templates) -> None:
-    page = named(dev, "JobsAreLate")
+def test_lateness_pages_by_burn_rates_promotion_all_queues_but_low_and_what_makes_jobs_late(full: Templates) -> None:
+    page = named(full, "JobsAreLate")
     assert [name.removeprefix("Alarms")[:-8] for name in parts_of(page)] == [
         "BurnsBurnFast",
         "BurnsBurnSlow",
@@ -110,33 +109,35 @@ def test_lateness_pages_by_burn_rates_promotion_all_queues_but_low_and_what_make
     [("BurnFast", 3600, 300, 0.0144), ("BurnSlow", 6 * 3600, 1800, 0.006)],
 )
 def test_a_burn_rate_is_above_in_a_long_window_and_in_a_short_one(
-    dev: Templates, name: str, long: int, short: int, threshold: float
+    full: Templates, name: str, long: int, short: int, threshold: float
 ) -> None:
-    both = named(dev, name)
+    both = named(full, name)
     assert [part[: -len("12345678")] for part in parts_of(both)] == [
         f"AlarmsBurns{name}Long",
         f"AlarmsBurns{name}Short",
     ]
     assert words_of(both) == '(ALARM("x") AND ALARM("x"))'
 
-    share = named(dev, f"{name}Long")
+    share = named(full, f"{name}Long")
     assert (share["Threshold"], share["EvaluationPeriods"]) == (threshold, 1)
     assert shares_of(share) == [("late", "Average", long), ("late", "Sum", long)]
-    assert metric_of(named(dev, f"{name}Short")) == ("late", "Average", short, threshold)
+    assert metric_of(named(full, f"{name}Short")) == ("late", "Average", short, threshold)
 
 
-def test_a_budget_that_is_spent_as_it_comes_in_for_three_days_makes_a_ticket(dev: Templates) -> None:
-    steady = named(dev, "BurnSteady")
+def test_a_budget_that_is_spent_as_it_comes_in_for_three_days_makes_a_ticket(full: Templates) -> None:
+    steady = named(full, "BurnSteady")
     assert (steady["Threshold"], steady["EvaluationPeriods"]) == (0.001, 3)
     assert "DatapointsToAlarm" not in steady  # all three
     assert shares_of(steady) == [("late", "Average", 86_400), ("late", "Sum", 86_400)]
 
 
-def test_a_few_late_jobs_of_a_quiet_stage_wake_nobody(dev: Templates) -> None:
+def test_a_few_late_jobs_of_a_quiet_stage_wake_nobody(full: Templates) -> None:
     for name in ("BurnFastLong", "BurnSlowLong", "BurnSteady"):
-        expressions = [stat for stat in named(dev, name)["Metrics"] if "Expression" in stat]
+        expressions = [stat for stat in named(full, name)["Metrics"] if "Expression" in stat]
         assert [stat["Expression"] for stat in expressions] == ["IF(late >= 10, share, 0)"]
-        by_id = {stat["Id"]: stat["MetricStat"]["Stat"] for stat in named(dev, name)["Metrics"] if "MetricStat" in stat}
+        by_id = {
+            stat["Id"]: stat["MetricStat"]["Stat"] for stat in named(full, name)["Metrics"] if "MetricStat" in stat
+        }
         assert by_id == {"late": "Sum", "share": "Average"}
 
 
@@ -147,7 +148,10 @@ def shares_of(alarm: dict[str, Any]) -> list[tuple[str, str, int]]:
 
 def test_a_stage_that_promises_less_is_reported_later(templates_of: Callable[[Stage], Templates]) -> None:
     lenient = dataclasses.replace(
-        Stage.named("dev"), objective=Objective(lag=timedelta(seconds=5), share=0.99), alarm_email="duty@example.com"
+        Stage.named("dev"),
+        watching=Watching.FULL,
+        objective=Objective(lag=timedelta(seconds=5), share=0.99),
+        alarm_email="duty@example.com",
     )
     templates = templates_of(lenient)
 
@@ -159,9 +163,9 @@ def test_a_stage_that_promises_less_is_reported_later(templates_of: Callable[[St
     assert {each["TopicArn"]["Ref"][:-8] for each in mailed} == {"TopicsPages", "TopicsTickets"}
 
 
-def test_a_function_that_fails_pages_no_second_time_while_jobs_are_late(dev: Templates) -> None:
-    failing = named(dev, "FunctionsFail")
-    (suppressor,) = [name for name in dev.of_type(COMPOSITE) if name.startswith("AlarmsJobsAreLate")]
+def test_a_function_that_fails_pages_no_second_time_while_jobs_are_late(full: Templates) -> None:
+    failing = named(full, "FunctionsFail")
+    (suppressor,) = [name for name in full.of_type(COMPOSITE) if name.startswith("AlarmsJobsAreLate")]
     assert failing["ActionsSuppressor"] == {"Fn::GetAtt": [suppressor, "Arn"]}
     assert (failing["ActionsSuppressorWaitPeriod"], failing["ActionsSuppressorExtensionPeriod"]) == (180, 300)
     watched = {name.removeprefix("Alarms")[:-8] for name in parts_of(failing)}
@@ -186,8 +190,8 @@ def test_the_topics_are_outputs(templates: Templates) -> None:
     assert outputs["TicketTopicArn"]["Value"]["Ref"][:-8] == "TopicsTickets"
 
 
-def test_topics_are_encrypted_refuse_plain_http_and_take_alarms_of_this_account_alone(templates: Templates) -> None:
-    (key,) = templates.of_type("AWS::KMS::Key")
+def test_topics_need_no_key_refuse_plain_http_and_take_alarms_of_this_account_alone(templates: Templates) -> None:
+    assert templates.of_type("AWS::KMS::Key") == {}
     topics = templates.of_type("AWS::SNS::Topic")
     assert len(topics) == 2
     own_account = {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
@@ -197,15 +201,11 @@ def test_topics_are_encrypted_refuse_plain_http_and_take_alarms_of_this_account_
     }
     for name, topic in topics.items():
         # The key that AWS manages for SNS is no use: alarms may not encrypt with it.
-        assert topic["Properties"]["KmsMasterKeyId"] == {"Fn::GetAtt": [key, "Arn"]}
+        assert "KmsMasterKeyId" not in topic["Properties"]
         plain, alarms = policies[name]
         assert (plain["Effect"], plain["Condition"]) == ("Deny", {"Bool": {"aws:SecureTransport": "false"}})
         assert (alarms["Effect"], alarms["Principal"]) == ("Allow", {"Service": "cloudwatch.amazonaws.com"})
         assert (alarms["Action"], alarms["Condition"]) == ("sns:Publish", own_account)
-    _, allowed = templates.of_type("AWS::KMS::Key")[key]["Properties"]["KeyPolicy"]["Statement"]
-    assert allowed["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
-    assert allowed["Action"] == ["kms:Decrypt", "kms:GenerateDataKey*"]
-    assert allowed["Condition"] == own_account
 
 
 def test_the_local_stage_has_only_alarms_that_the_emulator_knows(templates_of: Callable[[Stage], Templates]) -> None:

@@ -1,17 +1,19 @@
 """Alarms, metrics and queries on one side, and the pages that explain them on the other."""
 
+import dataclasses
 import re
 from typing import Any
 
 import pytest
 
 from functions.domain.events import EVENTS
-from functions.domain.metrics import DIMENSIONS, VALUES
-from infra.alarms import PATIENCE_S
+from functions.domain.metrics import DIMENSIONS, INCIDENTS, MUST_BE_ZERO, VALUES
 from infra.dashboard import PAGES
 from infra.metrics import EMITTED
 from infra.runbook import RUNBOOK
+from infra.single_alarms import PATIENCE_S
 from infra.stage import PRIORITIES, InvalidStage, Stage
+from infra.stage_parts import Watching
 from scripts.synthesis import ROOT, Templates, synthesise
 from tests.command_line import parse_only
 from tests.infra.test_watching import dashboard_of, events_in
@@ -46,7 +48,7 @@ def test_every_alarm_says_what_it_means_and_leads_to_a_section(templates: Templa
 
 def test_a_runbook_with_an_address_is_linked_from_each_alarm_and_from_the_dashboard() -> None:
     address = "https://git.example.com/tickwheel/docs/runbook.md"
-    templates = synthesise(Stage.named("dev"), runbook=address)
+    templates = synthesise(dataclasses.replace(Stage.named("dev"), watching=Watching.FULL), runbook=address)
 
     assert [
         alarm for alarm in described(templates) if f". What to do: {address}#" not in alarm["AlarmDescription"]
@@ -71,8 +73,8 @@ def test_what_the_dashboard_says_pages_is_a_section_of_the_runbook(page: str) ->
     assert page in TITLES
 
 
-def test_every_section_belongs_to_an_alarm(dev: Templates) -> None:
-    assert {anchor_of(title) for title in TITLES} == sections_of(dev)
+def test_every_section_belongs_to_an_alarm(full: Templates, dev: Templates) -> None:
+    assert {anchor_of(title) for title in TITLES} == sections_of(full) | sections_of(dev)
 
 
 @pytest.mark.parametrize("title", TITLES)
@@ -99,10 +101,15 @@ def test_commands_of_the_runbook_exist_with_these_options(line: str) -> None:
 
 def test_every_metric_is_explained_with_the_functions_that_emit_it() -> None:
     rows = re.findall(r"^\| `(\w+)` \| ([a-z_, ]+) \| \S", METRICS_PAGE, flags=re.MULTILINE)
-    explained = {name: set(services.split(", ")) for name, services in rows}
+    explained = {name: set(services.split(", ")) for name, services in rows if name != INCIDENTS}
     names = {name for names in EMITTED.values() for name in names}
-    assert len(rows) == len(explained)
+    assert len(rows) == len(explained) + 1
     assert explained == {name: {service for service in EMITTED if name in EMITTED[service]} for name in names}
+
+
+def test_the_page_says_what_counts_as_an_incident() -> None:
+    (row,) = [line for line in METRICS_PAGE.splitlines() if line.startswith(f"| `{INCIDENTS}` |")]
+    assert set(re.findall(r"`(\w+)`", row)) == {INCIDENTS, *MUST_BE_ZERO}
 
 
 def test_every_dimension_is_explained_with_all_that_it_says() -> None:
@@ -115,7 +122,7 @@ def test_every_dimension_is_explained_with_all_that_it_says() -> None:
 
 def test_the_page_says_what_all_metrics_cost() -> None:
     apart = sum(len(VALUES[dimension]) for dimensions in DIMENSIONS.values() for dimension in dimensions)
-    count = sum(len(names) for names in EMITTED.values()) + apart
+    count = sum(len(names) for names in EMITTED.values()) + apart + 1
     text = " ".join(METRICS_PAGE.split())
     assert f"{count} metrics: {0.3 * count:.2f} USD, and {0.3 * apart:.2f} USD of it for the dimensions" in text
 

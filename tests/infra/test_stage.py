@@ -24,7 +24,7 @@ def test_a_stage_is_found_by_its_name() -> None:
 
 def test_an_unknown_stage_is_refused_with_the_names_there_are() -> None:
     with pytest.raises(
-        InvalidStage, match="no stage 'staging': use --context stage= with one of local, dev, prod, scale"
+        InvalidStage, match="no stage 'staging': use --context stage= with one of local, small, dev, prod, scale"
     ):
         Stage.named("staging")
 
@@ -127,7 +127,7 @@ def test_a_class_with_pollers_may_have_more_than_a_thousand_workers() -> None:
     stage = a_stage(max_concurrency=(None, None, 7, None), pollers=(Pollers(minimum=2, maximum=150), *(None,) * 3))
 
     assert stage.workers == (1_500, None, 7, None)
-    assert stage.concurrency == 1_500 + 7 + stage.wheel.scan_shards + 8
+    assert stage.concurrency == 1_500 + 7 + stage.wheel.scan_shards + 2
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def told_of(stage: Stage) -> dict[str, str]:
         **{
             f"`max_concurrency`, {priority}": f"{pollers.minimum} to {pollers.maximum:,} pollers"
             if pollers
-            else str(limit)
+            else str(limit or "no limit")
             for priority, limit, pollers in zip(PRIORITIES, stage.max_concurrency, stage.pollers, strict=True)
         },
         **{
@@ -59,6 +59,7 @@ def told_of(stage: Stage) -> dict[str, str]:
         "worker timeout": seconds(stage.worker.timeout),
         "worker memory": f"{stage.worker.memory_mb:,} MB",
         "scanner memory": f"{stage.scanner.memory_mb:,} MB",
+        "`watching`": stage.watching.value,
         "`warm_herds`": "yes" if stage.warm_herds else "no",
         "`ready_critical`": str(stage.ready_critical),
         "`audit_sample`": f"{stage.audit_sample:.0%}".replace("%", " %"),

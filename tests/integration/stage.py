@@ -130,6 +130,7 @@ class Stage:
             "READY_CAPACITY": "100000",
             "SHED_AFTER_SECONDS": "300",
             "AUDIT_STREAM": AUDIT_STREAM,
+            "LOG_LEVEL": "DEBUG",
             "POWERTOOLS_SERVICE_NAME": "tickwheel",
             "POWERTOOLS_METRICS_NAMESPACE": NAMESPACE,
         }

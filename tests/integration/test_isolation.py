@@ -14,6 +14,7 @@ from functions.adapters.dynamodb.breakers import DynamoDBBreakerStore
 from functions.adapters.dynamodb.table import Table
 from functions.adapters.dynamodb.tables import ALL_TABLES, TENANTS
 from functions.adapters.dynamodb.tenants import DynamoDBTenantStore
+from functions.adapters.wire.client import SignedClient
 from functions.api.route_table import ROUTES
 from functions.domain.tenants.plan import Tenant
 from infra.api import GATEWAY_ROUTES
@@ -151,14 +152,17 @@ class Watched:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seen: list[str] = []
-        make: Callable[..., Any] = botocore.client.BaseClient._make_api_call  # pyright: ignore[reportAttributeAccessIssue]  # the stubs leave it out
+        for kind in (botocore.client.BaseClient, SignedClient):
+            made: Any = kind
+            monkeypatch.setattr(kind, "_make_api_call", self._recorded(made._make_api_call))
 
+    def _recorded(self, make: Callable[..., Any]) -> Callable[..., Any]:
         def record(client: Any, operation: str, parameters: dict[str, Any]) -> Any:
             if "~plans" not in json.dumps(parameters, default=str):
                 self.seen.append(f"{operation} {parameters.get('TableName', '')}".strip())
             return make(client, operation, parameters)
 
-        monkeypatch.setattr(botocore.client.BaseClient, "_make_api_call", record)
+        return record
 
 
 class World:

@@ -14,6 +14,7 @@ import botocore.client
 import pytest
 from botocore.exceptions import ClientError
 
+from functions.adapters.wire.client import SignedClient
 from testkit.events import Context, an_sqs_event
 from tests.http_sink import HttpSink, answering, saying
 from tests.integration.stage import Stage
@@ -241,17 +242,20 @@ def test_of_a_store_whose_errors_repeat_what_it_was_sent(
     stage.submit(**a_job(sink.url))
     for name in ("api", "worker", "scanner", "sweeper", "operations", "dead_letters"):
         stage.module(name)
-    client: Any = botocore.client.BaseClient
-    call = client._make_api_call
 
-    def quote(self: Any, name: str, parameters: Any) -> Any:
-        if name == operation:
-            message = f"{MARK}-store {json.dumps(parameters, default=str)}"
-            raise ClientError({"Error": {"Code": "ValidationException", "Message": message}}, name)
-        return call(self, name, parameters)
+    def quoting(call: Callable[..., Any]) -> Callable[..., Any]:
+        def quote(self: Any, name: str, parameters: Any) -> Any:
+            if name == operation:
+                message = f"{MARK}-store {json.dumps(parameters, default=str)}"
+                raise ClientError({"Error": {"Code": "ValidationException", "Message": message}}, name)
+            return call(self, name, parameters)
+
+        return quote
 
     with monkeypatch.context() as patched:
-        patched.setattr(client, "_make_api_call", quote)
+        for kind in (botocore.client.BaseClient, SignedClient):
+            client: Any = kind
+            patched.setattr(client, "_make_api_call", quoting(client._make_api_call))
         escaped = outcome(act, stage)
     # Lambda would log its text, and those of its causes.
     assert escaped is None or (MARK not in str(escaped) and not escaped.__cause__ and escaped.__suppress_context__)

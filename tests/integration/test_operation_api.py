@@ -39,6 +39,27 @@ def test_a_dry_run_counts_the_jobs_and_a_cancel_of_them_leaves_the_others(stage:
     assert states(stage, others) == ["scheduled"] * 2
 
 
+@pytest.mark.parametrize(
+    ("chosen", "state"),
+    [({"all": True}, "cancelled"), ({"target": "handler:echo"}, "cancelled"), ({"tag": "eu"}, None)],
+)
+def test_a_callback_that_waits_is_cancelled_as_a_job_of_its_tenant_but_by_no_tag(
+    stage: Stage, chosen: dict[str, Any], state: str | None
+):
+    job_id = stage.submit(on_end="handler:echo", tags=["eu"])["id"]
+    stage.work(within_seconds=1)
+    stage.call("POST", "/v1/tenants/acme:pause", {})
+    stage.travel(KNOWN_FOR)
+    stage.work(within_seconds=1)
+    (waiting,) = stage.get(job_id)["callbacks"]
+
+    carried_out(stage, {"tenant": "acme", "action": "cancel", **chosen})
+
+    (callback,) = stage.get(job_id)["callbacks"]
+    assert (waiting["on"], callback["state"]) == ("on_end", state or waiting["state"])
+    assert waiting["state"] != "cancelled"
+
+
 def test_jobs_are_rescheduled_and_go_on_answering_to_their_ids(stage: Stage):
     job = stage.submit(delay=HOUR, tags=["eu"])
     careless = stage.submit(delay=HOUR, tags=["eu"], delivery="at_least_once")

@@ -86,10 +86,26 @@ def test_a_dry_run_says_the_difference_and_writes_nothing(stage: Stage):
     patched = call(stage, "PATCH", "/nightly", twice, query={"dry_run": "true", "count": "4"})
 
     assert (status, answer) == patched
+    assert answer["change"] == "updated"
     assert len(answer["before"]) == len(answer["after"]) == 4
     assert {fire["at"] for fire in answer["before"][:2]} < {fire["at"] for fire in answer["after"]}
     assert (stage.rows("schedules"), stage.rows("schedule_state"), stage.rows("timers")) == rows
     assert call(stage, "GET", "/nightly")[1] == created
+
+
+@pytest.mark.parametrize("payload", [{"n": 7}, {"n": "x" * 20_000}], ids=["inline", "stored beside it"])
+def test_a_dry_run_says_whether_there_is_such_a_schedule_and_whether_it_is_another(stage: Stage, payload: Any):
+    definition = {**hourly(stage), "job": {**JOB, "payload": payload}}
+
+    def change_of(**changes: Any) -> str:
+        return put(stage, **{**definition, **changes}, query={"dry_run": "true"})[1]["change"]
+
+    assert change_of() == "created"
+    put(stage, **definition)
+    # What is said and is the default is what it is without.
+    assert change_of(timezone="UTC") == "unchanged"
+    assert change_of(job={**JOB, "payload": {**payload, "more": 1}}) == "updated"
+    assert change_of(spread=60) == "updated"
 
 
 def test_a_list_is_reported_page_by_page(stage: Stage):

@@ -63,7 +63,7 @@ def test_what_lambda_sends_goes_on_in_the_trace_of_its_invocation(
 
     submit(stage, sink)
 
-    assert headers == [b"Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1"]
+    assert headers == ["Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1"]
 
 
 @pytest.mark.parametrize("header", ["nonsense", f"ff-{TRACE_ID}-{SPAN_ID}-01", f"00-{'0' * 32}-{SPAN_ID}-01"])

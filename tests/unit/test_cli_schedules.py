@@ -212,17 +212,18 @@ def test_a_dry_run_shows_the_fires_before_and_after(verb: str) -> None:
         result = run("schedule", verb, "nightly", *ACME, *options, server=server)
 
     assert server.requests[0].path == "/v1/schedules/nightly?tenant=acme&dry_run=true&count=3"
-    gone, new = result.stdout.splitlines()[1:]
+    *_, gone, new = result.stdout.splitlines()
     assert gone.split()[:4] == ["-", "Sun", "2030-03-31", "03:00:00"]
     assert "gap: 02:30 does not exist" in gone
     assert new.split()[:4] == ["+", "Mon", "2030-04-01", "02:30:00"]
 
 
 def test_a_dry_run_is_json_for_scripts() -> None:
-    with ApiServer(Answer(200, {"before": [], "after": [FIRE]})) as server:
+    with ApiServer(Answer(200, {"change": "updated", "before": [], "after": [FIRE]})) as server:
         result = run("schedule", "update", "nightly", *ACME, "--cron", "@daily", "--dry-run", "--json", server=server)
 
     answer = json.loads(result.stdout)
+    assert answer["change"] == "updated"
     assert answer["before"] == []
     assert answer["after"][0]["local"] == "2030-03-31T03:00:00+02:00"
     assert answer["after"][0]["marks"] == [{"by": "gap", "reason": "02:30 does not exist"}]

@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
+from functions.api.schedules.standing import PutKind
 from functions.domain.jobs.job import Delivery, Precision
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import Strategy
@@ -36,6 +37,7 @@ from tickwheel.errors import InvalidJob
         (jobs.Strategy, Strategy),
         (words.Action, OperationKind),
         (words.OperationState, OperationState),
+        (words.ScheduleChange, PutKind),
         (schedule_parts.Roll, Roll),
         (schedules.Fold, Fold),
         (schedules.Gap, Gap),

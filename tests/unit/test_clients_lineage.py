@@ -16,12 +16,26 @@ from tickwheel.demo.loopback_server import KeptAliveRequest, LoopbackServer
 TRACE = "Root=1-6740f0a1-0123456789abcdef01234567;Parent=0123456789abcdef;Sampled=1"
 
 CALLS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
-    "dynamodb": (lambda: clients.dynamodb(SystemClock(), attempts=1), lambda client: client.list_tables()),
-    "firehose": (clients.firehose, lambda client: client.list_delivery_streams()),
+    "dynamodb": (
+        lambda: clients.dynamodb(SystemClock(), attempts=1),
+        lambda client: client.get_item(TableName="t", Key={"k": {"S": "x"}}),
+    ),
+    "another call of dynamodb": (
+        lambda: clients.dynamodb(SystemClock(), attempts=1),
+        lambda client: client.list_tables(),
+    ),
+    "firehose": (
+        clients.firehose,
+        lambda client: client.put_record_batch(DeliveryStreamName="s", Records=[{"Data": b"x"}]),
+    ),
     "lambda": (clients.functions, lambda client: client.invoke(FunctionName="f")),
     "s3": (clients.s3, lambda client: client.list_buckets()),
     "secretsmanager": (clients.secrets_manager, lambda client: client.list_secrets()),
-    "sqs": (lambda: clients.sqs(attempts=1), lambda client: client.list_queues()),
+    "sqs": (
+        lambda: clients.sqs(attempts=1),
+        lambda client: client.send_message(QueueUrl="https://x/1/q", MessageBody="x"),
+    ),
+    "another call of sqs": (lambda: clients.sqs(attempts=1), lambda client: client.list_queues()),
     "a target": (
         lambda: clients.target("sqs", "eu-west-1", seconds=2),
         lambda client: client.send_message(QueueUrl="https://x/1/q", MessageBody="x"),

@@ -13,7 +13,7 @@ from functions.domain.far_ring.cursor import OwnCursor, Position, first_cursors
 from functions.domain.far_ring.fairness import MIN_QUANTUM, ROUNDS_A_TICK
 from functions.domain.far_ring.timer_key import timer_key
 from functions.domain.instants import DAY, MILLISECOND, SECOND
-from functions.domain.jobs.claims import LEDGER_LIFE, RENEW_AFTER, TIMER_LIFE, LedgerRow
+from functions.domain.jobs.claims import LEDGER_LIFE, RENEW_AFTER, LedgerRow
 from functions.domain.jobs.job import Delivery, Priority, Timer
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.lifecycle import State
@@ -622,8 +622,7 @@ def key(timer: Timer) -> str:
 
 def let_go(world: World) -> None:
     """What the ttl of the tables does, in the end."""
-    oldest = world.wheel.bucket_of(world.clock.now() - TIMER_LIFE)
-    world.rows.rows = {place: kept for place, kept in world.rows.rows.items() if place[0] >= oldest}
+    world.rows.expire(world.clock.now())
     world.ledger.expire(world.clock.now())
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from functions.api.dead_letters.replay import Replayed
 from functions.api.jobs.submit import Accepted
-from functions.domain.instants import DAY, EPOCH, HOUR, format_instant, from_seconds, to_seconds
-from functions.domain.jobs.claims import MESSAGE_LIFE, MOVED_LIFE, TIMER_LIFE
+from functions.domain.instants import DAY, EPOCH, HOUR, format_instant, to_seconds
+from functions.domain.jobs.claims import MESSAGE_LIFE, MOVED_LIFE
 from functions.domain.jobs.job_id import parse_job_id
 from functions.domain.jobs.overlap import Overlap
 from functions.domain.jobs.retry import RetryPolicy, Strategy
@@ -71,8 +71,7 @@ class Ages(Operator):
         """What the tables' ttls and the retention of the queues do, in the end."""
         now = self.clock.now()
         self.ledger.expire(now)
-        for bucket, shard in [place for place in self.rows.rows if from_seconds(place[0]) + TIMER_LIFE + DAY <= now]:
-            del self.rows.rows[bucket, shard]
+        self.rows.expire(now)
         for name in [name for name, held in self.ready.messages.items() if held.sent_at + MESSAGE_LIFE <= now]:
             del self.ready.messages[name]
 

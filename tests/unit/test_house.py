@@ -17,7 +17,7 @@ FEATURES = {"jobs", "schedules", "targets", "tenants", "dead_letters", "operatio
 TECHNICAL = {
     "domain": {"errors", "explanation"},
     "services": {"telemetry"},
-    "adapters": {"dynamodb", "s3"},
+    "adapters": {"dynamodb", "s3", "wire"},
     "api": {"admission", "http"},
 }
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from aws_lambda_powertools import Metrics
 
-from functions.domain.metrics import DIMENSIONS
+from functions.domain.metrics import DIMENSIONS, INCIDENTS, MUST_BE_ZERO, SILENT_AT_ZERO
 from functions.runtime import observability
 from functions.runtime.observability import PowertoolsJournal
 
@@ -156,3 +156,74 @@ def test_threads_of_one_invocation_count_together(journal: PowertoolsJournal, ca
 def blobs(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     """The EMF documents that were printed."""
     return [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return capsys.readouterr().out.splitlines()
+
+
+class TestZeros:
+    def test_a_counter_of_nothing_is_not_sent(self, journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]):
+        journal.count("promoted", 0)
+        journal.flush()
+
+        assert lines(capsys) == []
+
+    def test_a_zero_behind_a_value_is_sent_once(self, journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]):
+        for count in (3, 0, 0):
+            journal.count("promoted", count)
+            journal.flush()
+
+        assert [blob["promoted"] for blob in blobs(capsys)] == [[3.0], [0.0]]
+
+    @pytest.mark.parametrize("gauge", SILENT_AT_ZERO)
+    def test_a_gauge_that_stays_at_zero_is_not_sent_and_one_that_falls_to_it_is(
+        self, gauge: str, journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]
+    ):
+        for value in (0, 90, 90, 0, 0):
+            journal.observe(gauge, value)
+            journal.flush()
+
+        assert [blob[gauge] for blob in blobs(capsys)] == [[90.0], [90.0], [0.0]]
+
+    def test_zeros_of_shares_and_distributions_count(
+        self, journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]
+    ):
+        journal.observe("late", 0)
+        journal.observe("lag_ms", 0, ring="near")
+        journal.flush()
+
+        share, distribution = blobs(capsys)
+        assert (share["late"], distribution["lag_ms"]) == ([0.0], [0.0])
+
+
+class TestIncidents:
+    @pytest.mark.parametrize("what", MUST_BE_ZERO)
+    def test_what_must_be_zero_is_counted_again_without_dimensions(
+        self, what: str, journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]
+    ):
+        journal.count(what, 2)
+        journal.flush()
+
+        together, by_service = blobs(capsys)
+        assert (by_service[what], by_service["service"]) == ([2.0], "worker")
+        (directive,) = together["_aws"]["CloudWatchMetrics"]
+        assert (directive["Namespace"], directive["Dimensions"]) == ("Tickwheel", [[]])
+        assert together[INCIDENTS] == 2
+
+    def test_all_kinds_are_one_value(self, journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]):
+        journal.count("dead_lettered")
+        journal.count("stragglers", 2)
+        journal.count("attempts", 5)
+        journal.flush()
+
+        assert [blob[INCIDENTS] for blob in blobs(capsys) if INCIDENTS in blob] == [3]
+
+    def test_nothing_is_counted_where_nothing_happened(
+        self, journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]
+    ):
+        journal.count("clock_skewed", 0)
+        journal.count("attempts")
+        journal.flush()
+
+        assert not any(INCIDENTS in blob for blob in blobs(capsys))

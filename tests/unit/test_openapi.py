@@ -20,7 +20,7 @@ from functions.api.schedules.answers import backfill_body, difference_body, fire
 from functions.api.schedules.backfill import Backfill
 from functions.api.schedules.bodies import RULES, ScheduleBody
 from functions.api.schedules.requests import ChangeQuery, PageQuery, PreviewQuery, TenantQuery
-from functions.api.schedules.standing import Difference, Run, Standing
+from functions.api.schedules.standing import Difference, PutKind, Run, Standing
 from functions.api.targets.requests import BreakersQuery
 from functions.api.tenants.requests import TenantsQuery
 from functions.domain.jobs.claims import ABSENT_IS_OVER, LedgerRow
@@ -282,7 +282,7 @@ def test_a_run_without_a_row_is_scheduled_or_untracked(delivery: Delivery, age: 
 
 def test_what_learns_of_a_preview_is_what_is_described():
     page = preview(a_schedule(spread=timedelta(minutes=5)), after=NOON, count=1)
-    answer = difference_body(Difference(before=page.previews, after=page.previews))
+    answer = difference_body(Difference(kind=PutKind.UPDATED, before=page.previews, after=page.previews))
 
     assert_described(fires_body(page), "Fires")
     assert_described(answer, "Difference")

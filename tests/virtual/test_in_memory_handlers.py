@@ -9,6 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from tickwheel import handlers as users
+from tickwheel.client.jobs import NewJob, Refused
 from tickwheel.errors import ApiProblem
 from tickwheel.handlers import Invocation, PermanentFailure, handler
 from tickwheel.testing import Scheduler
@@ -66,6 +67,18 @@ def test_another_name_is_refused_as_a_deployment_refuses_it(scheduler: Scheduler
 
     assert refused.value.code == "unknown_handler"
     scheduler.client.submit("handler:echo", tenant="acme")
+
+
+def test_the_first_hundred_wrong_names_of_a_request_learn_what_is_near(scheduler: Scheduler):
+    jobs = [NewJob("handler:invioce", tenant="acme") for _ in range(120)]
+
+    for _ in range(2):
+        refusals = scheduler.client.submit_many(jobs)
+        texts = [str(refusal.problem) for refusal in refusals if isinstance(refusal, Refused)]
+
+        assert [("did you mean handler:invoice?" in text) for text in texts] == [True] * 100 + [False] * 20
+        assert all("unknown_handler" in text and "handler:invioce" in text for text in texts)
+        assert "has echo, invoice, trial: use one of them" in texts[-1]
 
 
 def test_what_the_test_itself_brings_is_known_too_and_comes_first(scheduler: Scheduler):

@@ -69,10 +69,11 @@ class Client(JobCalls, FlowCalls):
     """A client of one deployed scheduler. Use it as a context manager, or call `close`. Threads may share it.
 
     The endpoint is the argument, or that of a `context` (`tickwheel context add`; `local` is the local cloud), or
-    `TICKWHEEL_ENDPOINT`, or the local cloud of this checkout unless the environment names an account of AWS. The context
-    that is in use on the command line is not taken. Requests are signed with `credentials`, or with those of the context's
-    profile, or of botocore's default chain. The region is the argument, or the one in the
-    endpoint's name, or that of the session. Requests to the local cloud are signed with its test credentials.
+    `TICKWHEEL_ENDPOINT`, or the local cloud (of this checkout or, where Tickwheel is installed as a package, of this user)
+    unless the environment names an account of AWS. The context that is in use on the command line is not taken. Requests
+    are signed with `credentials`, or with those of the context's profile, or of botocore's default chain. The region is the
+    argument, or the one in the endpoint's name, or that of the session. Requests to the local cloud are signed with its test
+    credentials.
 
     A failed request is retried, with backoff and after any `Retry-After`, when that is safe: see `submit`. The waits of a
     request are a minute at most, and `on_wait` is told of each before it begins. timeout: of each attempt, to connect and for

@@ -15,7 +15,7 @@ from tickwheel.errors import NoEndpoint
 
 CONFIG_VARIABLE = "TICKWHEEL_CONFIG"
 LOCAL = "local"
-"""The context that is always there: the local cloud of this checkout."""
+"""The context that is always there: the local cloud."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _FOR_THE_OWNER = 0o600

@@ -64,7 +64,7 @@ class Endpoint:
 
 
 def find_endpoint(endpoint: str | None) -> Endpoint:
-    """The argument, else the environment, else the local cloud that runs in this checkout. Raises NoEndpoint.
+    """The argument, else the environment, else the local cloud that runs here. Raises NoEndpoint.
 
     Where the environment names an account of AWS, the local cloud is not taken: nobody who means a deployed scheduler
     should submit to another one without a word.
@@ -82,7 +82,7 @@ def find_endpoint(endpoint: str | None) -> Endpoint:
 
 
 def local_endpoint() -> Endpoint:
-    """The local cloud that runs in this checkout. Raises NoEndpoint."""
+    """The local cloud of this checkout or, where Tickwheel is an installed package, of this user. Raises NoEndpoint."""
     running = read_running()
     if running is not None and running.api_endpoint:
         return Endpoint(running.api_endpoint)

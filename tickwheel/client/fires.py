@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from tickwheel.client.answers import Answer, Wire
-from tickwheel.client.words import JobState, MarkKind, RunOrigin
+from tickwheel.client.words import JobState, MarkKind, RunOrigin, ScheduleChange
 from tickwheel.errors import ApiProblem
 
 
@@ -29,8 +29,12 @@ class Fire(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Difference(Answer):
-    """The next fires before and after a change. The change was not made."""
+    """What a change would do: the next fires before and after it. The change was not made.
 
+    change: `unchanged` if the definition is the one that the schedule has; None from a scheduler that does not say.
+    """
+
+    change: ScheduleChange | None = None
     before: tuple[Fire, ...]
     after: tuple[Fire, ...]
 

@@ -117,6 +117,14 @@ class ScheduleStatus(Word):
     DELETED = "deleted"
 
 
+class ScheduleChange(Word):
+    """What putting a schedule does, or would do."""
+
+    CREATED = "created"
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+
+
 class RunOrigin(Word):
     """What a run of a schedule came of."""
 

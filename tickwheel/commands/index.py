@@ -78,6 +78,7 @@ INDEX: Mapping[str, Listed] = {
 
 MODULES = frozenset(
     (
+        "account",
         "api",
         "breakers",
         "contexts",
@@ -89,6 +90,7 @@ MODULES = frozenset(
         "discovery",
         "doctor",
         "engine_modules",
+        "file_end",
         "flows",
         "herd",
         "import_plan",
@@ -111,6 +113,7 @@ MODULES = frozenset(
         "schedule_account",
         "schedule_columns",
         "schedule_lines",
+        "schedule_replacement",
         "schedules",
         "schedules_file",
         "simulate",

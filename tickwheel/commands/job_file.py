@@ -1,6 +1,5 @@
 """A file of jobs, submitted as it is read: what was sent, what is in doubt and what was never sent are told apart."""
 
-import shlex
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
@@ -8,19 +7,17 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-import typer
-from rich.markup import escape
-
 from tickwheel.client.batches import MOST_JOBS_A_REQUEST, batches_of
 from tickwheel.client.fields import encode
 from tickwheel.client.jobs import NewJob, Refused, Submission, Submitted, Unanswered
 from tickwheel.commands.api import Api
+from tickwheel.commands.file_end import FileEnd, Told
 from tickwheel.commands.job_lines import STANDARD_INPUT, Format, Mark, Reading, lines_of, opened
 from tickwheel.commands.journal import Journal, Position
-from tickwheel.commands.line_account import LineAccount
+from tickwheel.commands.line_account import LineAccount, keyed
 from tickwheel.commands.line_keys import LineKeys
 from tickwheel.commands.lines import Line, parse_line
-from tickwheel.commands.terminal import INTERRUPTED, REFUSED, bar_of, error_console, usage
+from tickwheel.commands.terminal import bar_of, usage
 from tickwheel.errors import FieldProblem, InvalidJob, TickwheelError
 
 
@@ -84,7 +81,7 @@ class JobFile:
                 case Refused():
                     self.account.refuse(line, result.problem)
                 case Unanswered():
-                    self.account.doubt(line, result.error, key=job.idempotency_key)
+                    self.account.doubt(line, result.error, text=keyed(line, job.idempotency_key))
 
     def note(self, mark: Mark) -> None:
         """Writes down how far the file is settled."""
@@ -101,7 +98,7 @@ class JobFile:
         doubtful = [self.waiting.popleft() for _ in range(self.sent)]
         is_safe = self.journal is not None and all(job.idempotency_key is not None for _, job in doubtful)
         for line, job in doubtful:
-            self.account.doubt(line, error, key=job.idempotency_key, is_kept=not is_safe)
+            self.account.doubt(line, error, text=keyed(line, job.idempotency_key), is_kept=not is_safe)
         if doubtful and not is_safe:
             self.note(self.reading.begun if self.waiting else self.reading.mark())
         elif not self.is_noted:
@@ -143,7 +140,13 @@ def submit_file(file: Path, api: Api, options: Options) -> None:
                 job_file.interrupt()
         if not job_file.seen and not is_interrupted:
             usage(f"{file} has no lines: there is nothing to submit")
-        _finish(job_file, api, is_interrupted=is_interrupted)
+        FileEnd(
+            file=file,
+            account=account,
+            journal=job_file.journal,
+            is_interrupted=is_interrupted,
+            never_sent=job_file.never_sent() if is_interrupted else 0,
+        ).show(api, _told(job_file))
 
 
 def _send(
@@ -162,46 +165,20 @@ def _send(
         job_file.note(job_file.reading.begun if job_file.waiting else job_file.reading.mark())
 
 
-def _finish(job_file: JobFile, api: Api, *, is_interrupted: bool) -> None:
-    """Shows the account; keeps the journal only where there is something to go on with."""
-    account, journal = job_file.account, job_file.journal
-    never_sent = job_file.never_sent() if is_interrupted else 0
-    if journal is not None and not is_interrupted:
-        journal.remove()
-    if api.as_json:
-        account.print_json(never_sent=never_sent)
-    else:
-        _show(job_file, is_interrupted=is_interrupted, never_sent=never_sent)
-    if is_interrupted:
-        raise typer.Exit(INTERRUPTED)
-    if not account.is_complete:
-        raise typer.Exit(REFUSED)
-
-
-def _show(job_file: JobFile, *, is_interrupted: bool, never_sent: int | None) -> None:
-    account, errors = job_file.account, error_console()
-    account.complaints.show()
+def _told(job_file: JobFile) -> Told:
+    account = job_file.account
     replayed = f" ({account.replayed} of them before)" if account.replayed else ""
-    summary = f"accepted {account.accepted}{replayed}, refused {account.refused.count}"
-    summary += f", unanswered {account.doubtful}" if account.doubtful else ""
-    if is_interrupted:
-        rest = "the rest of standard input was not read" if never_sent is None else f"never sent {never_sent}"
-        summary = f"interrupted: {summary}, {rest}"
-    typer.echo(summary)
-    said: list[str] = []
-    if account.refused.count:
-        said.append(f"refused lines are in {account.refused.path}: correct and submit that file")
-    if account.unanswered.count:
-        advice = (
-            "submit that file again only if its jobs have an idempotency_key"
-            if job_file.options.keys is None
-            else "submit that file again: they have the keys that they were sent with"
-        )
-        said.append(f"lines without an answer are in {account.unanswered.path}: they may have been accepted; {advice}")
-    if is_interrupted and job_file.journal is not None:
-        said.append(f"go on with `tickwheel submit --file {shlex.quote(str(job_file.file))} --resume`")
-    for each in said:
-        errors.print(escape(each), soft_wrap=True, highlight=False)
+    again = (
+        "submit that file again only if its jobs have an idempotency_key"
+        if job_file.options.keys is None
+        else "submit that file again: they have the keys that they were sent with"
+    )
+    return Told(
+        done=f"accepted {account.accepted}{replayed}",
+        verb="submit",
+        doubt=f"they may have been accepted; {again}",
+        command="tickwheel submit --file",
+    )
 
 
 def _job_of(body: object, *, key: str | None) -> NewJob:

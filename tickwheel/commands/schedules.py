@@ -14,12 +14,14 @@ from tickwheel.client.fires import Backfill, Difference, Fire
 from tickwheel.client.instants import format_instant
 from tickwheel.client.schedule_stats import ScheduleStats
 from tickwheel.client.schedules import NewSchedule, Overlap, Schedule
+from tickwheel.client.words import ScheduleChange
 from tickwheel.commands.api import Api, fields_of
 from tickwheel.commands.definition import DefinitionOptions, patch_of
 from tickwheel.commands.import_plan import SourceOptions, import_from
 from tickwheel.commands.job_lines import Format
 from tickwheel.commands.options import instant
 from tickwheel.commands.registry import commands
+from tickwheel.commands.schedule_replacement import create_or_ask
 from tickwheel.commands.schedules_file import Options, exported, has_pointer, import_file, open_output
 from tickwheel.commands.terminal import error_console, progress_bar, usage
 from tickwheel.errors import InvalidSchedule, TickwheelError
@@ -62,9 +64,10 @@ def create(
     if_version: IfVersionOption = None,
     dry_run: DryRunOption = False,
     count: CountOption = 10,
+    yes: Annotated[bool, typer.Option("--yes", help="Replace an existing schedule without confirmation.")] = False,
     api: Api,
 ) -> None:
-    """Create or replace a schedule."""
+    """Create a schedule, or replace one after confirmation."""
     definition = options.as_json()
     if file is not None:
         if definition:
@@ -80,8 +83,10 @@ def create(
     if dry_run:
         difference = calls.compare(schedule, count=count, create_only=create_only, if_version=if_version)
         _show_difference(difference, api)
-    else:
+    elif yes or create_only or if_version is not None:
         _show(calls.put(schedule, create_only=create_only, if_version=if_version), api)
+    else:
+        _show(create_or_ask(schedule, api, count=count), api)
 
 
 @group.add()
@@ -376,7 +381,8 @@ def _show(schedule: Schedule, api: Api) -> None:
 def _show_difference(difference: Difference, api: Api) -> None:
     sides = {"before": difference.before, "after": difference.after}
     body = {name: [_fire_json(fire) for fire in fires] for name, fires in sides.items()}
-    api.print(body, difference_table(difference))
+    same = ("the schedule has this definition already",) if difference.change is ScheduleChange.UNCHANGED else ()
+    api.print({"change": difference.change, **body}, *same, difference_table(difference))
 
 
 def _fire_json(fire: Fire) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """A file of schedules, put as it is read: what is stored, what is in doubt and what was never sent are told apart."""
 
-import shlex
 import sqlite3
 import sys
 from collections import deque
@@ -11,18 +10,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
-import typer
-from rich.markup import escape
-
 from tickwheel.client.fields import encode
 from tickwheel.client.schedules import NewSchedule, Put, Schedule, Stored
 from tickwheel.commands.api import Api
+from tickwheel.commands.file_end import FileEnd, Told
 from tickwheel.commands.job_lines import STANDARD_INPUT, Format, Mark, Reading, lines_of, opened
 from tickwheel.commands.journal import Journal, Position
 from tickwheel.commands.lines import Line, parse_line
 from tickwheel.commands.schedule_account import ScheduleAccount
 from tickwheel.commands.schedule_columns import TEXTS, with_columns
-from tickwheel.commands.terminal import INTERRUPTED, REFUSED, bar_of, error_console, usage
+from tickwheel.commands.terminal import bar_of, usage
 from tickwheel.errors import FieldProblem, InvalidSchedule, TickwheelError
 
 _AT_ONCE = 1_000
@@ -212,46 +209,24 @@ def import_file(file: Path, api: Api, options: Options) -> None:
                 schedule_file.interrupt()
         if not schedule_file.seen and not is_interrupted:
             usage(f"{file} has no lines: there is nothing to import")
-        _finish(schedule_file, api, is_interrupted=is_interrupted)
+        FileEnd(
+            file=file,
+            account=account,
+            journal=schedule_file.journal,
+            is_interrupted=is_interrupted,
+            never_sent=schedule_file.never_sent() if is_interrupted else 0,
+        ).show(api, _told(account))
 
 
-def _finish(schedule_file: ScheduleFile, api: Api, *, is_interrupted: bool) -> None:
-    """Shows the account; keeps the journal only where there is something to go on with."""
-    account, journal = schedule_file.account, schedule_file.journal
-    never_sent = schedule_file.never_sent() if is_interrupted else 0
-    if journal is not None and not is_interrupted:
-        journal.remove()
-    if api.as_json:
-        account.print_json(never_sent=never_sent)
-    else:
-        _show(schedule_file, is_interrupted=is_interrupted, never_sent=never_sent)
-    if is_interrupted:
-        raise typer.Exit(INTERRUPTED)
-    if not account.is_complete:
-        raise typer.Exit(REFUSED)
-
-
-def _show(schedule_file: ScheduleFile, *, is_interrupted: bool, never_sent: int | None) -> None:
-    account, errors = schedule_file.account, error_console()
-    account.complaints.show()
-    summary = f"stored {account.stored}, refused {account.refused.count}"
-    summary += f", unanswered {account.doubtful}" if account.doubtful else ""
-    if is_interrupted:
-        rest = "the rest of standard input was not read" if never_sent is None else f"never sent {never_sent}"
-        summary = f"interrupted: {summary}, {rest}"
+def _told(account: ScheduleAccount) -> Told:
     changes = ", ".join(f"{word} {account.changes[change]}" for change, word in _WORDS.items())
-    typer.echo(f"{summary} ({changes})")
-    said: list[str] = []
-    if account.refused.count:
-        said.append(f"refused lines are in {account.refused.path}: correct and import that file")
-    if account.unanswered.count:
-        said.append(
-            f"lines without an answer are in {account.unanswered.path}: they may be stored; import that file again"
-        )
-    if is_interrupted and schedule_file.journal is not None:
-        said.append(f"go on with `tickwheel import {shlex.quote(str(schedule_file.file))} --resume`")
-    for each in said:
-        errors.print(escape(each), soft_wrap=True, highlight=False)
+    return Told(
+        done=f"stored {account.stored}",
+        details=f" ({changes})",
+        verb="import",
+        doubt="they may be stored; import that file again",
+        command="tickwheel import",
+    )
 
 
 _WORDS = {"created": "created", "updated": "changed", "unchanged": "unchanged"}

@@ -1,6 +1,7 @@
 """Schedules as tables for people."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,10 +12,11 @@ from tickwheel.client.fires import Difference, Fire, Run
 from tickwheel.client.instants import format_instant
 from tickwheel.client.schedules import RULES, Schedule
 from tickwheel.screens.status import duration
-from tickwheel.screens.tables import fields_table, folded, plain_table, right
+from tickwheel.screens.tables import fields_table, folded, plain_table, right, shortened
 
 _SECONDS = "%Y-%m-%d %H:%M:%S"
 _STATUS_STYLES = {"active": "green", "paused": "yellow"}
+_PAYLOAD, _HEADERS = "job.payload", "job.http.headers."
 
 
 def schedules_table(schedules: Iterable[Schedule]) -> Table:
@@ -94,6 +96,16 @@ def difference_table(difference: Difference) -> Table:
     return table
 
 
+def changes_table(before: Mapping[str, Any], after: Mapping[str, Any]) -> Table:
+    """The fields of a definition that would change, with what they say and would say; a default where they say nothing."""
+    table = plain_table(*folded("field", "is", "becomes"))
+    old, new = dict(_leaves(before)), dict(_leaves(after))
+    for path in sorted(old.keys() | new.keys()):
+        if old.get(path) != new.get(path):
+            table.add_row(escape(path), _said(path, old.get(path)), _said(path, new.get(path)))
+    return table
+
+
 def rule_text(definition: Mapping[str, Any]) -> str:
     """The rule of a definition in a few words, with its zone where it has one."""
     name = next((name for name in RULES if name in definition), "?")
@@ -107,6 +119,25 @@ def _without_secrets(job: Mapping[str, Any]) -> dict[str, Any]:
     if "headers" in http:
         http["headers"] = list(http["headers"])
     return {**job, **({"http": http} if http else {})}
+
+
+def _leaves(definition: Mapping[str, Any], *parents: str) -> Iterator[tuple[str, Any]]:
+    """The fields by their paths, such as `job.http.method`; a payload is one."""
+    for name, value in definition.items():
+        path = ".".join((*parents, name))
+        if isinstance(value, Mapping) and path != _PAYLOAD:
+            yield from _leaves(value, *parents, name)
+        else:
+            yield path, value
+
+
+def _said(path: str, value: Any) -> str:
+    if value is None:
+        return "[dim]default[/dim]"
+    if path.startswith(_HEADERS):
+        return "a value"  # as in `_without_secrets`
+    value = shortened(value)
+    return escape(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def _words(rule: Any) -> str:

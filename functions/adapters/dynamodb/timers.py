@@ -13,7 +13,7 @@ from functions.adapters.dynamodb.day_marks import DynamoDBDayMarks, mark_of
 from functions.adapters.dynamodb.table import Found, Item, Table, attributes, instant_of
 from functions.domain.errors import NotPlaced, Undecodable
 from functions.domain.far_ring.run_terms import CALLBACKS_IN_RECORD
-from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
+from functions.domain.far_ring.schedule_alarm import ALARM_LIFE, ScheduleAlarm
 from functions.domain.far_ring.timer_key import alarm_key, is_alarm_key, key_of, owned_prefix, owner_of, timer_key
 from functions.domain.far_ring.timer_record import decode_alarm, decode_timer, encode_alarm, encode_timer
 from functions.domain.instants import to_seconds
@@ -167,7 +167,7 @@ class DynamoDBTimerStore:
             "s": _sort(row),
             "j": encode_alarm(row) if is_alarm else encode_timer(row),
             "w": self.clock.now(),
-            "x": to_seconds(row.wakes_at + TIMER_LIFE),
+            "x": to_seconds(row.wakes_at + (ALARM_LIFE if is_alarm else TIMER_LIFE)),
         }
 
 

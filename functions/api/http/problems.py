@@ -70,7 +70,9 @@ class Refusals:
 def problem_of(error: Exception) -> shapes.Problem:
     """The problem that an error is answered as; its status stands in it."""
     refused_as, error = (error.refused_as, error.error) if isinstance(error, Misshapen) else (type(error), error)
-    if isinstance(error, ValidationError) and all(found["type"] == UNKNOWN_HANDLER for found in _found(error)):
+    # Listed once: of thousands of unknown fields that takes as long as finding them.
+    listed = error.errors(include_url=False) if isinstance(error, ValidationError) else []
+    if listed and all(found["type"] == UNKNOWN_HANDLER for found in listed):
         refused_as = errors.UnknownHandler
     status, code, title = next(TABLE[base] for base in refused_as.__mro__ if base in TABLE)
     if isinstance(error, errors.InvalidJob | errors.InvalidSchedule):
@@ -81,15 +83,11 @@ def problem_of(error: Exception) -> shapes.Problem:
     if not isinstance(error, ValidationError):
         members: shapes.ProblemMembers = {"detail": str(error), **_members_of(error)}
         return problem(status, code, title, **members)
-    fields = [_field_problem(found) for found in _found(error)[:_MOST_FIELDS]]
+    fields = [_field_problem(found) for found in listed[:_MOST_FIELDS]]
     detail = "; ".join(f"{found['field']} {found['message']}" for found in fields)
-    if error.error_count() > _MOST_FIELDS:
-        detail += f"; and {error.error_count() - _MOST_FIELDS} more"
+    if len(listed) > _MOST_FIELDS:
+        detail += f"; and {len(listed) - _MOST_FIELDS} more"
     return problem(status, code, title, detail=detail, errors=fields)
-
-
-def _found(error: ValidationError) -> list[Any]:
-    return error.errors(include_url=False)
 
 
 def problem(status: HTTPStatus, code: str, title: str, **members: Unpack[shapes.ProblemMembers]) -> shapes.Problem:

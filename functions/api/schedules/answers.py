@@ -125,7 +125,7 @@ class ScheduleResult(TypedDict):
     """The result for one schedule of a batch: what was done and its state, or the problem."""
 
     status: int
-    change: NotRequired[Annotated[str, shapes.one_of(batch.PutKind)]]
+    change: NotRequired[Annotated[str, shapes.one_of(standing.PutKind)]]
     schedule: NotRequired[PutSchedule]
     problem: NotRequired[shapes.Problem]
 
@@ -164,8 +164,10 @@ class Fires(TypedDict):
 
 
 class Difference(TypedDict):
-    """The next fires before and after a change. The change was not made."""
+    """What a change would do: the next fires before and after it. The change was not made."""
 
+    change: Annotated[str, shapes.one_of(standing.PutKind)]
+    """`unchanged` if the definition is the one that the schedule has."""
     before: list[Fire]
     after: list[Fire]
 
@@ -229,7 +231,7 @@ def schedule_body(found: standing.Standing, *, now: datetime, stored_payload: st
 
 def put_body(put: batch.Put, *, now: datetime) -> ScheduleResult:
     """A schedule of a batch that is stored."""
-    status = HTTPStatus.CREATED if put.kind is batch.PutKind.CREATED else HTTPStatus.OK
+    status = HTTPStatus.CREATED if put.kind is standing.PutKind.CREATED else HTTPStatus.OK
     standing_body = cast("PutSchedule", _standing_body(put.standing, now=now))
     return {"status": int(status), "change": put.kind.value, "schedule": standing_body}
 
@@ -322,8 +324,10 @@ def previews_body(previews: Sequence[Preview]) -> list[Fire]:
 
 
 def difference_body(difference: standing.Difference) -> Difference:
-    """The next fires before and after a change. The change was not made."""
-    return {"before": previews_body(difference.before), "after": previews_body(difference.after)}
+    """What a change would do. The change was not made."""
+    fires = difference.before, difference.after
+    before, after = map(previews_body, fires)
+    return {"change": difference.kind.value, "before": before, "after": after}
 
 
 def backfill_body(run: backfill.Backfill) -> Backfill:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError
@@ -15,7 +14,7 @@ from functions.api.http.requests import Rules, StrictModel, Tenant
 from functions.api.schedules.asked_change import Asking
 from functions.api.schedules.bodies import read_schedule
 from functions.api.schedules.manager import ScheduleManager
-from functions.api.schedules.standing import Standing, standing_of
+from functions.api.schedules.standing import PutKind, Standing, standing_of
 from functions.domain.errors import InvalidSchedule, NotPlaced, TickwheelError
 from functions.domain.faults import fault_of
 from functions.domain.schedules.schedule import Schedule, check_new_schedule
@@ -56,14 +55,6 @@ class _Name(BaseModel):
 
     tenant: Tenant
     id: str
-
-
-class PutKind(StrEnum):
-    """What a put has done."""
-
-    CREATED = "created"
-    UPDATED = "updated"
-    UNCHANGED = "unchanged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

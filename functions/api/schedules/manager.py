@@ -114,11 +114,12 @@ class ScheduleManager:
     def compare(
         self, schedule: Schedule, *, count: int, takes_default: bool = False, condition: ChangeCondition = ALWAYS
     ) -> standing.Difference:
-        """What putting a schedule would change about its next fires, those of a paused one once it is resumed."""
+        """What putting a schedule would do, and change about its next fires, those of a paused one once it is resumed."""
         now = self.clock.now()
         stored, state = self.schedules.get(schedule.uid)
         schedule = self._spread(schedule, stored, is_asked_for=takes_default)
         condition.check(schedule.tenant, schedule.schedule_id, stored.version if stored else None)
+        kind = standing.PutKind.CREATED if stored is None else self._kind_of(schedule, stored.schedule)
         schedule = with_counted_rule(schedule, stored.schedule if stored else None)
         check_new(schedule, before=stored.schedule if stored else None)
         budget = Budget(STEPS_OF_A_REQUEST)
@@ -130,9 +131,8 @@ class ScheduleManager:
             resumed = activated(stored.schedule, before=stored.schedule, state=state, now=now)
             before = standing.previews_of(stored.schedule, resumed.link, count=count, budget=budget)
         future = activated(schedule, before=stored.schedule if stored else None, state=state, now=now)
-        return standing.Difference(
-            before=before, after=standing.previews_of(schedule, future.link, count=count, budget=budget)
-        )
+        after = standing.previews_of(schedule, future.link, count=count, budget=budget)
+        return standing.Difference(kind=kind, before=before, after=after)
 
     def pause(
         self, tenant: str, schedule_id: str, *, note: str, condition: ChangeCondition = ALWAYS, caller: str = ""
@@ -239,6 +239,13 @@ class ScheduleManager:
         """The payload of its job that is in the payload store; None where the definition holds it."""
         pointer = schedule.job.payload.pointer
         return None if pointer is None else self.payloads.get(pointer)
+
+    def _kind_of(self, wanted: Schedule, stored: Schedule) -> standing.PutKind:
+        """What putting a schedule in the place of a stored one does."""
+        text = wanted.job.payload.text
+        if text is not None and written_size(text) > INLINE_LIMIT and self.stored_payload(stored) == text:
+            wanted = replace(wanted, job=replace(wanted.job, payload=stored.job.payload))
+        return standing.PutKind.UNCHANGED if wanted == stored else standing.PutKind.UPDATED
 
     def _existing(self, tenant: str, schedule_id: str) -> tuple[StoredSchedule, ScheduleState]:
         """The schedule. Raises ScheduleNotFound."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 
 from functions.domain.errors import InvalidInput, ScheduleNotFound, TooCostly
 from functions.domain.instants import from_ms, to_ms
@@ -50,10 +51,19 @@ class Standing:
     kept_runs: Sequence[KeptRun] = ()
 
 
+class PutKind(StrEnum):
+    """What a put has done, or would do."""
+
+    CREATED = "created"
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """The next fires before and after a change that was not made."""
+    """What a change would do that was not made: the next fires before and after it."""
 
+    kind: PutKind
     before: Sequence[Preview]
     after: Sequence[Preview]
 

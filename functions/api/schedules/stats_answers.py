@@ -72,7 +72,7 @@ class Quantiles(TypedDict):
 
 
 class RunFigures(TypedDict):
-    """The last runs of this version that the schedule remembers (`history`)."""
+    """The runs of the last `history` fires of this version, without those that were triggered or backfilled."""
 
     count: shapes.Count
     outcomes: dict[str, shapes.Count]

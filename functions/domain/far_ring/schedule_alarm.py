@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from functions.domain.jobs.job import Priority
 from functions.domain.schedules.state import Link
+
+ALARM_LIFE = timedelta(days=3)
+"""How long an alarm row lives after it was due. It may go before any scanner has read it, as a row of a job never may: the state of
+its schedule, which has no ttl, still names the fire, and the sweep continues the chain once the cursors have passed the alarm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

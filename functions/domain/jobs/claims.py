@@ -35,7 +35,8 @@ ABANDONED = "abandoned"
 """Why a run was cancelled that nobody carried on: the `error` of its row, and the reason of its line."""
 
 TIMER_LIFE = timedelta(days=14)
-"""How long a far row lives after it was due."""
+"""How long the far row of a job lives after it was due: as long as a queue keeps a message. Its ttl is all that DynamoDB asks, so it is
+how long a scanner may stand still."""
 
 RENEW_AFTER = TIMER_LIFE / 2
 """A far row that has waited so long for its promotion, for whatever reason, is put anew: left alone, its table would let it go."""
