@@ -155,7 +155,7 @@ class _Store:
                 values = json.loads(body_of(request))["ExpressionAttributeValues"]
                 if values.get(":t") == {"S": PLANS}:
                     return answer(request, b'{"Items":[],"Count":0,"ScannedCount":0}')
-                return answer(request, self._pages[values.get(":after", {"S": ""})["S"]])
+                return answer(request, self._pages[values.get(":after_s", {"S": ""})["S"]])
             case "UpdateItem":
                 return answer(request, self._shard_row)
             case "GetItem":

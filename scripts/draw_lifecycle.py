@@ -94,7 +94,7 @@ Its messages come back, and another worker takes its attempts with larger fences
 So a job runs again within 90 s on every stage, if its timeout is at most 60 s. From the death of a worker until the next call of the target, without the start of a
 worker and the poll, for which 5 s of the 90 are kept (`tests/virtual/test_recovery.py`, with the constants of each stage):
 
-| timeout of the job | `local` | `dev` | `prod`, `scale` |
+| timeout of the job | `local` | `small`, `dev` | `prod`, `scale` |
 |---|---|---|---|
 | up to 20 s | 45 s | 45 s | 45 s |
 | 30 s, the default | 45 s | 54 s | 54 s |

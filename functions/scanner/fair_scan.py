@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from math import inf
 
 from functions.domain.far_ring.cursor import ClassCursor, OwnCursor, Position
@@ -146,7 +147,7 @@ class _ClassScan:
                 return False
             page = self._tick.pages.read(self._at, self._priority)
             picked = self._pick(page, counts)
-            refused = self._promote(picked.rows)
+            refused = self._promote(picked.rows, within=self._tick.may_wait(picked.rows, is_last=page.is_last))
             if refused is not None:
                 self._stop_before(refused, page.rows, left=picked.left)
                 return False
@@ -265,11 +266,11 @@ class _ClassScan:
             self._stopped_by = OUT_OF_TIME
         return not self._stopped_by
 
-    def _promote(self, rows: Sequence[StoredTimer]) -> str | None:
+    def _promote(self, rows: Sequence[StoredTimer], *, within: timedelta = timedelta(0)) -> str | None:
         """The key of the first row with which it could not be done now."""
         if not rows:
             return None  # most buckets of most classes
-        promoted = self._parts.promoter.promote(rows, shard=self._tick.shard)
+        promoted = self._parts.promoter.promote(rows, shard=self._tick.shard, within=within)
         self._tick.note_promoted(rows, promoted)
         if self._left is not None:
             self._left -= len(rows) - len(promoted.unsent)

@@ -10,6 +10,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from functions.domain.errors import InvalidInput
+from functions.domain.far_ring.send_times import patience_of
 from functions.domain.instants import parse_instant
 from functions.domain.jobs.job import Priority
 from functions.runtime.entry_point import entry_point, time_left
@@ -27,7 +28,11 @@ wiring = Wiring(settings, parts=PARTS)
 wiring.confirm()
 warmer = wiring.build(Warmer, most=dict(zip(Priority, settings.WARM_MESSAGES, strict=False)))
 promoter = wiring.build(Promoter, ready=wiring.promoted, warmer=warmer)
-scanner = wiring.build(Scanner, fair_scan=wiring.build(FairScan, promoter=promoter))
+scanner = wiring.build(
+    Scanner,
+    fair_scan=wiring.build(FairScan, promoter=promoter),
+    patience=patience_of(wiring.wheel.scan_shards),
+)
 rewinder = wiring.build(Rewinder)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from functions.domain.jobs.job_id import job_id_of
 from functions.domain.tenants.plan import TenantPlan
@@ -12,6 +13,7 @@ from functions.ports.clock import Clock
 from functions.ports.ready_queue import ReadyQueue
 from functions.ports.recorder import Journal
 from functions.ports.timers import StoredTimer
+from functions.scanner.punctual import send_in_time
 from functions.scanner.unsendable_rows import UnsendableRows
 from functions.scanner.warm import Warmer
 from functions.services.far_ring.pacer import Pacer
@@ -19,11 +21,12 @@ from functions.services.far_ring.pacer import Pacer
 
 @dataclass(frozen=True, slots=True)
 class Promoted:
-    """What became of rows. unsent: the keys of timers that could not be sent now."""
+    """What became of rows. unsent: the keys of timers that could not be sent now. waited: for the right moment to send the others."""
 
     sent: int
     unsent: set[str]
     buried: int = 0
+    waited: timedelta = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +41,8 @@ class Promoter:
     warmer: Warmer
     journal: Journal
 
-    def promote(self, rows: Sequence[StoredTimer], *, shard: int) -> Promoted:
-        """Send the timers of these rows. What cannot be sent at all is kept as a dead letter."""
+    def promote(self, rows: Sequence[StoredTimer], *, shard: int, within: timedelta = timedelta(0)) -> Promoted:
+        """Send the timers of these rows. What cannot be sent at all is kept as a dead letter. within: how long it may wait."""
         sent: list[str] = []
         unsent: set[str] = set()
         # Before the jobs themselves: the more of them there are, the longer it takes to send them.
@@ -47,7 +50,8 @@ class Promoter:
         buried = self.unsendable.keep_unreadable(rows)
         sendable = [(row, row.timer) for row in rows if row.timer is not None]
         # By object: two timers of a batch may be equal.
-        rejected = {id(rejection.timer): rejection for rejection in self.ready.send([timer for _, timer in sendable])}
+        answer = send_in_time([timer for _, timer in sendable], self.ready, clock=self.clock, within=within)
+        rejected = {id(rejection.timer): rejection for rejection in answer.rejected}
         for row, timer in sendable:
             rejection = rejected.get(id(timer))
             if rejection is None:
@@ -58,7 +62,7 @@ class Promoter:
                 unsent.add(row.key)
         if sent:
             self.journal.event("promoted", shard=shard, job_ids=sent)
-        return Promoted(sent=len(sent), unsent=unsent, buried=buried)
+        return Promoted(sent=len(sent), unsent=unsent, buried=buried, waited=answer.waited)
 
     def with_bookings(self, tenant: str, plan: TenantPlan, rows: Sequence[StoredTimer]) -> Sequence[StoredTimer]:
         """The first rows of a tenant whose rate is capped, as they may go out now, each timer with its booking.

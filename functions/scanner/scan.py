@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from functions.domain.far_ring.cursor import Cursors, oldest_bucket
+from functions.domain.far_ring.send_times import IMPATIENT, Patience
 from functions.domain.instants import from_seconds
 from functions.domain.jobs.job import Priority
 from functions.domain.stage.pulse import Figure
@@ -52,7 +53,7 @@ class ScanReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scanner:
-    """Scans shards."""
+    """Scans shards. patience: how long a tick may wait for the right moment to send."""
 
     wheel: Wheel
     clock: Clock
@@ -62,6 +63,7 @@ class Scanner:
     alarms: ScheduleAlarms
     journal: Journal
     pulse: PulseCounter
+    patience: Patience = IMPATIENT
 
     def scan(self, shard: int, *, time_limit: timedelta) -> ScanReport:
         """Promote everything of a shard that has come into reach, for at most 80 % of the time limit."""
@@ -78,6 +80,7 @@ class Scanner:
             leases=self.leases,
             pages=Pages(self.timers, shard),
             ends_at=self.clock.monotonic() + 0.8 * time_limit.total_seconds(),
+            patience=self.patience,
         )
         stopped_by = self._run(tick, horizon=self.wheel.horizon(now=now))
         report = ScanReport(

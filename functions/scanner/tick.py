@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 from functions.domain.far_ring.cursor import ClassCursor, Cursors, Position
+from functions.domain.far_ring.send_times import IMPATIENT, Patience
 from functions.domain.jobs.job import Priority
 from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
@@ -44,7 +46,7 @@ class Tick:
     """cursors: as the tick before has left them. ends_at: monotonic (s).
 
     budgets: as they were read when something was there to promote. sent, handled, buried: what it did. owed: alarms that it
-    has passed. _unrecorded: what it has sent and handled since the last checkpoint.
+    has passed. _unrecorded: what it has sent and handled since the last checkpoint. _spare: what is left of its patience.
     """
 
     lease: ShardLease
@@ -54,6 +56,7 @@ class Tick:
     leases: Leases
     pages: Pages
     ends_at: float
+    patience: Patience = IMPATIENT
     budgets: Mapping[Priority, int] | None = None
     sent: int = 0
     handled: int = 0
@@ -62,12 +65,14 @@ class Tick:
     _began_at: float = field(init=False)
     _checkpointed_at: float = field(init=False)
     _unrecorded: int = 0
+    _spare: timedelta = field(init=False)
     _renews_until: dict[Priority, float] = field(default_factory=dict[Priority, float])
     _next_alarm: Position | None = None
 
     def __post_init__(self) -> None:
         self.owed = OwedAlarms.of_earlier_ticks(self.cursors, died_at=self.lease.died_at)
         self._began_at = self._checkpointed_at = self.clock.monotonic()
+        self._spare = self.patience.spare
 
     @property
     def shard(self) -> int:
@@ -92,11 +97,18 @@ class Tick:
         until = self._renews_until.setdefault(priority, now + RENEWING * (self._ends_of(priority) - now))
         return self.has_time(priority) and now < until
 
+    def may_wait(self, rows: Sequence[StoredTimer], *, is_last: bool) -> timedelta:
+        """How long sending these may take beside the sending itself. is_last: of their bucket and class; else they are many, and nobody waits."""
+        if not is_last:
+            return timedelta(0)
+        return min(self.patience.most, self._spare + self._granted(rows))
+
     def note_promoted(self, rows: Sequence[StoredTimer], promoted: Promoted) -> None:
         """Count what has become of rows, and remember their alarms, up to the first row that is read again."""
         self.sent += promoted.sent
         self.buried += promoted.buried
         self._unrecorded += promoted.sent
+        self._spare -= max(timedelta(0), promoted.waited - self._granted(rows))
         before = min(promoted.unsent, default=None)
         for row in rows:
             if row.alarm is not None and (before is None or row.key < before):
@@ -128,6 +140,9 @@ class Tick:
     def give_back(self) -> None:
         """Record the cursors and give the shard back."""
         self._checkpoint(is_last=True)
+
+    def _granted(self, rows: Sequence[StoredTimer]) -> timedelta:
+        return self.patience.a_job * sum(row.timer is not None for row in rows)
 
     def _ends_of(self, priority: Priority) -> float:
         kept = FLOOR * (Priority.LOW - priority) + (ALARMS_FLOOR if self.owed.is_due else 0)

@@ -15,7 +15,7 @@ from infra.stage import STAGES, Stage
 from tests.pages import read_page, values
 
 PAGE = read_page("job-lifecycle.md")
-COLUMNS = {"local": 0, "dev": 1, "prod": 2, "scale": 2}
+COLUMNS = {"local": 0, "small": 1, "dev": 1, "prod": 2, "scale": 2}
 ROWS = {timeout: cells for timeout, *cells in values(PAGE, "| timeout of the job |")}
 TIMEOUTS = {int(found[0]): row for row in ROWS if (found := re.findall(r"(\d+) s", row))}
 STARTED_WITHIN = 5 * SECOND

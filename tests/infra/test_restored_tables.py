@@ -8,7 +8,7 @@ import pytest
 
 from functions.adapters.dynamodb.tables import ALL_TABLES
 from infra.stage import Stage
-from infra.stage_parts import InvalidStage
+from infra.stage_parts import InvalidStage, Watching
 from scripts.synthesis import FUNCTIONS, Templates, synthesise
 
 RESTORED = {schema.name: f"tickwheel-dev-{schema.name}-restored" for schema in ALL_TABLES}
@@ -20,15 +20,15 @@ def restored() -> Templates:
 
 
 def with_tables(tables: dict[str, str]) -> Stage:
-    return dataclasses.replace(Stage.named("dev"), restored_tables=tables)
+    return dataclasses.replace(Stage.named("dev"), watching=Watching.FULL, restored_tables=tables)
 
 
 def text_of(value: Any) -> str:
     return json.dumps(value)
 
 
-def test_the_tables_that_were_lost_stay_as_they_are(restored: Templates, dev: Templates) -> None:
-    assert restored.storage == dev.storage
+def test_the_tables_that_were_lost_stay_as_they_are(restored: Templates, full: Templates) -> None:
+    assert restored.storage == full.storage
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -43,14 +43,14 @@ def test_every_function_works_on_the_restored_tables_and_is_allowed_no_other(res
             assert any(physical in text_of(statement["Resource"]) for physical in RESTORED.values())
 
 
-def test_nothing_but_the_tables_of_its_functions_and_graphs_changes(restored: Templates, dev: Templates) -> None:
+def test_nothing_but_the_tables_of_its_functions_and_graphs_changes(restored: Templates, full: Templates) -> None:
     changed = {
         restored.scheduler["Resources"][name]["Type"]
-        for name in dev.scheduler["Resources"]
-        if restored.scheduler["Resources"][name] != dev.scheduler["Resources"][name]
+        for name in full.scheduler["Resources"]
+        if restored.scheduler["Resources"][name] != full.scheduler["Resources"][name]
     }
 
-    assert restored.scheduler["Resources"].keys() == dev.scheduler["Resources"].keys()
+    assert restored.scheduler["Resources"].keys() == full.scheduler["Resources"].keys()
     assert changed == {"AWS::IAM::Policy", "AWS::Lambda::Function", "AWS::CloudWatch::Dashboard"}
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from functions.domain.jobs.submission_queues import LIFE, MOST_BYTES, queue_name, refused_name, tenant_of
 from infra.stage import Stage
-from infra.stage_parts import InvalidStage
+from infra.stage_parts import InvalidStage, Watching
 from infra.submission_rules import MOST_QUEUES, MOST_SENDERS
 from scripts.check_templates import lint
 from scripts.check_templates import synthesise as synthesise_and_check
@@ -21,7 +21,7 @@ BILLING = "arn:aws:iam::111122223333:user/teams/billing"
 
 
 def a_stage(**queues: Any) -> Stage:
-    return dataclasses.replace(Stage.named("dev"), submission_queues=queues)
+    return dataclasses.replace(Stage.named("dev"), watching=Watching.FULL, submission_queues=queues)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def denials(templates: Templates) -> dict[str, dict[str, Any]]:
 
 def test_a_stage_that_names_no_tenant_has_no_queue_and_no_poller_more(dev: Templates) -> None:
     assert queues(dev) == {}
-    assert len(dev.of_type("AWS::Lambda::EventSourceMapping")) == 8
+    assert len(dev.of_type("AWS::Lambda::EventSourceMapping")) == 5
     assert json.loads(dev.environment("api")["SUBMISSION_QUEUE_URLS"]) == []
 
 
@@ -88,11 +88,11 @@ def test_no_statement_lets_anybody_send_whom_iam_does_not(sending: Templates) ->
             assert statement["Effect"] == "Deny"
 
 
-def test_nobody_is_paged_for_what_a_tenant_sends(sending: Templates, dev: Templates) -> None:
+def test_nobody_is_paged_for_what_a_tenant_sends(sending: Templates, full: Templates) -> None:
     watched = json.dumps([*sending.of_type("AWS::CloudWatch::Alarm").values()])
 
     assert not any(name in watched for name in ("SubmissionsQueue", "SubmissionsRefused", "-submissions-", "-refused-"))
-    alarms = set(sending.of_type("AWS::CloudWatch::Alarm")) - set(dev.of_type("AWS::CloudWatch::Alarm"))
+    alarms = set(sending.of_type("AWS::CloudWatch::Alarm")) - set(full.of_type("AWS::CloudWatch::Alarm"))
     # Of Lambda itself, which would hold all messages back.
     assert [name.startswith("AlarmsDroppedApi") for name in alarms] == [True]
 

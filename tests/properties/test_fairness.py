@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, NoReturn
 
 import pytest
@@ -82,7 +83,10 @@ class Shard:
         found = [key for key in rows[first:] if key < end]
         return Page([_row(key) for key in found[:limit]], is_last=len(found) <= limit)
 
-    def promote(self, rows: Sequence[StoredTimer], *, shard: int) -> Promoted:
+    def may_wait(self, rows: Sequence[StoredTimer], *, is_last: bool) -> timedelta:
+        return timedelta(0)
+
+    def promote(self, rows: Sequence[StoredTimer], *, shard: int, within: timedelta) -> Promoted:
         return Promoted(sent=len(rows), unsent=set())
 
     def note_promoted(self, rows: Sequence[StoredTimer], promoted: Promoted) -> None:

@@ -224,6 +224,37 @@ def test_a_percentile_is_a_value_that_was_seen() -> None:
     assert lag.percentile([], 99) == timedelta(0)
 
 
+def placed(ring: Ring, *rings: Ring, took: timedelta = SECOND) -> lag.Placed:
+    jobs = [lag.Planned(f"{number}", lag.Group(ring, Precision.DEFAULT), SECOND) for number in range(len(rings))]
+    return lag.Placed(lag.as_placed(jobs, rings), submitted_in=took, last_due_at=NOON)
+
+
+def test_a_far_job_that_was_placed_too_late_counts_as_near() -> None:
+    found = placed(Ring.FAR, Ring.FAR, Ring.NEAR)
+
+    assert [job.group.ring for job in found.jobs] == [Ring.FAR, Ring.NEAR]
+
+
+def test_a_machine_that_is_fast_enough_is_measured() -> None:
+    measured = lag.Measured(placed(Ring.FAR, Ring.FAR), placed(Ring.NEAR, Ring.NEAR), [])
+
+    assert lag.too_slow(measured) == ""
+
+
+def test_a_busy_machine_is_told_what_went_wrong_and_what_to_do() -> None:
+    far = placed(Ring.FAR, Ring.FAR, Ring.NEAR, took=17 * SECOND)
+    near = placed(Ring.NEAR, Ring.NEAR)
+
+    moved = lag.too_slow(lag.Measured(far, near, []))
+    late = lag.too_slow(lag.Measured(far, replace(near, submitted_in=21 * SECOND), []))
+
+    assert moved == (
+        "lag: 1 of 2 far jobs were near when they were submitted, and count as near: submitting took 17 s, and 15 s are allowed for it. "
+        "Something else keeps this machine busy: end it, and measure again. lag.json is as it was"
+    )
+    assert "near jobs were due when they were submitted: submitting took 21 s, and 20 s are allowed" in late
+
+
 def test_lag_counts_early_missing_and_repeated_jobs_apart() -> None:
     arrivals = [
         an_arrival("on-time", late=SECOND),
