@@ -14,6 +14,7 @@ from bench.cost_fill import FULL_BATCH, POLLS_A_SECOND, Source, likely_batches
 from bench.cost_terms import DAYS, Assumed, Bill, Deployed, Line, Measured, Processor, Workload, billed
 from bench.cost_traces import traces
 from bench.prices import FreeTier
+from functions.domain.far_ring.schedule_alarm import ALARM_LIFE
 from functions.domain.jobs.claims import LEDGER_LIFE, TIMER_LIFE
 
 MINUTES = DAYS * 24 * 60
@@ -25,6 +26,8 @@ GB = 1e9
 
 TIMER_DAYS = TIMER_LIFE.days
 """A far row is kept so long after it was due."""
+ALARM_DAYS = ALARM_LIFE.days
+"""The alarm row of a fire, likewise."""
 LEDGER_DAYS = LEDGER_LIFE.days
 """A ledger row, after its last change."""
 STORED_OVERHEAD = 100
@@ -198,7 +201,7 @@ class Model:
         fires = work.fires / DAYS
         ledgered = 0 if work.delivery == "at_least_once" else work.jobs_a_day
         held = {
-            "far rows": (far * (TIMER_DAYS + work.wait_days) + fires * TIMER_DAYS, self.far_row(work)),
+            "far rows": (far * (TIMER_DAYS + work.wait_days) + fires * ALARM_DAYS, self.far_row(work)),
             "ledger": ((ledgered + fires) * LEDGER_DAYS, assumed.ledger_row),
             "schedules": (work.schedules, assumed.definition_row + assumed.state_row + STORED_OVERHEAD),
         }

@@ -239,6 +239,8 @@ def test_schedules_cost_their_fires_their_rows_and_their_sweep():
     assert line(bill, "reads: fires of schedules") == (pytest.approx(1.08e6), pytest.approx(0.135))
     # 8,640 passes over 1,000 rows of 600 bytes
     assert line(bill, "reads: the sweep of schedules")[0] == pytest.approx(8_640 * 1_000 * 600 / 8_192)
+    # 24,000 fires a day, whose alarm rows of 819.2 + 100 bytes are kept for three
+    assert line(bill, "storage: far rows")[0] == pytest.approx(24_000 * 3 * 919.2 / 1e9)
     assert line(bill, "storage: schedules")[0] == pytest.approx(1_000 * 2_300 / 1e9)
     assert bill.executions == 720_000
 
@@ -289,10 +291,12 @@ def test_a_batch_takes_its_calls_its_targets_and_the_processor_time_of_each_of_i
     assert half.batch_s(MANY, WHOLE.measured.worker, 10) == pytest.approx(0.19)
 
 
-def test_a_batch_of_ten_on_prod_takes_70_ms_beside_its_targets():
+def test_a_batch_of_ten_on_prod_takes_73_ms_beside_its_targets_where_boto3_is_used_and_less_here():
     prod = model_of(Stage.named("prod"), Assumed(target_s=0))
 
-    assert prod.batch_s(WORK, prod.measured.other_worker, 10) == pytest.approx(0.070, abs=0.001)
+    # 15 ms of waits, and ten times 0.7 + 2 * 1.339 ms at 1,024 of 1,769 MB
+    assert prod.batch_s(WORK, prod.measured.other_worker, 10) == pytest.approx(0.0734, abs=0.0001)
+    assert prod.batch_s(WORK, prod.measured.worker, 10) < 0.05
 
 
 def test_batches_are_as_full_as_five_pollers_make_them():
