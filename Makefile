@@ -11,7 +11,7 @@ export PATH := $(CURDIR)/$(VENV):$(NODE_BIN):$(CURDIR)/.tools/node_modules/.bin:
 export PYTHONWARNINGS ?= error::DeprecationWarning:functions
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check format test test-all test-lambda calls test-fast docs demo up down bench verify simulate soak fuzz bootstrap deploy smoke destroy clean dist release pins sbom audit
+.PHONY: help setup check format test test-all test-lambda model calls test-fast docs demo up down bench verify simulate soak fuzz bootstrap deploy smoke destroy clean dist release pins sbom audit
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -64,6 +64,9 @@ test-lambda: setup ## unit and contract tests on Python 3.13, which Lambda runs,
 	$(UV) pip install --quiet --python .tools/lambda/bin/python --no-build-isolation --no-deps --editable . && \
 	.tools/lambda/bin/python -m pytest -n 2 tests/unit tests/contract
 
+model: setup ## the formal models of specs/, checked by Spin where it is installed: every state within small bounds, and every mutant found
+	@python -m scripts.model
+
 calls: setup ## hear again what each function asks of AWS, and keep it in scripts/least_privilege/calls.json
 	@pytest -n 2 --dist loadgroup tests/integration tests/e2e --write-calls
 
@@ -101,11 +104,11 @@ bootstrap: setup ## prepare an AWS account and region for deployments, once
 	@tickwheel doctor --stage $(STAGE) --where
 	@cdk bootstrap --context stage=$(STAGE)
 
-deploy: setup ## deploy to AWS: make deploy STAGE=dev
+deploy: setup ## deploy to AWS: make deploy STAGE=dev, with HANDLERS=./jobs for handlers of your own
 	@tickwheel doctor --stage $(STAGE)
 	@UV_PYTHON_INSTALL_DIR=.tools/pythons $(UV) python find --no-project 3.13 >/dev/null 2>&1 || \
 		UV_PYTHON_INSTALL_DIR=.tools/pythons $(UV) python install --no-bin --quiet 3.13 || true
-	@cdk deploy --all --context stage=$(STAGE)
+	@cdk deploy --all --context stage=$(STAGE) $(if $(HANDLERS),--context 'handlers=$(HANDLERS)')
 
 smoke: setup ## prove on its account that a deployed stage keeps its promises: make smoke STAGE=dev; says first how long and how dear
 	@python -m smoke --stage $(STAGE)

@@ -18,5 +18,7 @@ from infra.stage import Stage
 
 app = cdk.App()
 stage = Stage.named(app.node.try_get_context("stage") or "dev")
-Tickwheel(app, stage.name, stage=stage, handlers=app.node.try_get_context("handlers"))
+handlers = app.node.try_get_context("handlers")
+environment = (app.node.try_get_context("handlers_environment") or {}) if handlers is not None else {}
+Tickwheel(app, stage.name, stage=stage, handlers=handlers, handlers_environment=environment)
 app.synth()

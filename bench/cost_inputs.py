@@ -13,8 +13,8 @@ from bench.deployed import read_counts
 from bench.prices import provisioned, read_free_tiers, read_prices_of_one
 from bench.results import FOLDER
 from functions.domain.audit import encode_ending
-from functions.domain.metrics import DIMENSIONS, VALUES
-from infra.metrics import EMITTED
+from functions.domain.metrics import DIMENSIONS, INCIDENTS, VALUES, Watching
+from infra.metrics import emitted_at
 from infra.stage import Stage
 
 _LINES = 1_000
@@ -35,15 +35,15 @@ def model_of(stage: Stage, assumed: Assumed) -> Model:
         prices = provisioned(prices, used=assumed.provisioned)
     return Model(
         deployed=deployed,
-        measured=read_measured(stage.log_level),
+        measured=read_measured(stage.log_level, stage.watching),
         prices=prices,
         free=read_free_tiers(),
         assumed=assumed,
     )
 
 
-def read_measured(log_level: str = "INFO") -> Measured:
-    """The results of the benchmarks, as they were last written. log_level: that of the stage."""
+def read_measured(log_level: str = "INFO", watching: Watching = Watching.FULL) -> Measured:
+    """The results of the benchmarks, as they were last written. log_level, watching: those of the stage."""
     names = ("units", "promotion", "logs", "metrics", "requests")
     units, promotion, logs, metrics, requests = (_read(f"{name}.json") for name in names)
     call_ms = requests["processor_ms"]
@@ -60,7 +60,7 @@ def read_measured(log_level: str = "INFO") -> Measured:
         worker=Processor(job_s=JOB_S, call_s=call_ms["this scheduler"] / 1_000),
         other_worker=Processor(job_s=JOB_S, call_s=call_ms["boto3"] / 1_000),
         promoted_a_second=promotion["jobs_a_cpu_second"],
-        emitted=metrics["emitted"],
+        emitted=metrics["emitted"][watching],
         audit_line=sum(map(len, lines)) / len(lines),
         audit_line_kept=len(gzip.compress(b"".join(lines))) / len(lines),
     )
@@ -83,7 +83,7 @@ def deployed_of(stage: Stage) -> Deployed:
         pollers=sum(pollers.minimum for pollers in stage.pollers if pollers),
         class_pollers=[pollers.minimum if pollers else 0 for pollers in stage.pollers],
         ready=stage.ready_critical,
-        metrics=len(every_metric()),
+        metrics=len(every_metric(stage.watching)),
         alarm_metrics=counts["alarm_metrics"],
         composite_alarms=counts["composite_alarms"],
         dashboards=counts["dashboards"],
@@ -94,13 +94,13 @@ def deployed_of(stage: Stage) -> Deployed:
     )
 
 
-def every_metric() -> list[str]:
+def every_metric(watching: Watching = Watching.FULL) -> list[str]:
     """All that functions can emit, each value of each dimension apart, as CloudWatch bills them."""
-    names: list[str] = []
-    for service, emitted in EMITTED.items():
+    names = [INCIDENTS]
+    for service, emitted in emitted_at(watching).items():
         for metric in emitted:
             names.append(f"{metric} service={service}")
-            dimensions = DIMENSIONS.get(metric, ())
+            dimensions = DIMENSIONS.get(metric, ()) if watching is Watching.FULL else ()
             names += [f"{metric} {by}={value} service={service}" for by in dimensions for value in VALUES[by]]
     return names
 

@@ -1,5 +1,7 @@
 """Which metrics an idle stage has values for, and which an execution adds: CloudWatch bills a metric by the hours with values.
 
+By how closely the stage is watched.
+
 The services run on stores in memory, with the journal and the metrics that are deployed.
 """
 
@@ -12,6 +14,7 @@ from rich.console import Console
 
 from bench.printed import printed_by
 from bench.results import print_table, write_result
+from functions.domain.metrics import Watching
 from functions.domain.wheel import Ring
 from functions.ports.targets import Failed, Succeeded
 from functions.runtime.observability import PowertoolsJournal
@@ -22,8 +25,8 @@ from testkit.scheduler import World
 
 def run(console: Console) -> list[str]:
     """Count, print, write metrics.json; nothing is held to a budget."""
-    found = measure()
-    counts = {cause: f"{len(names)}" for cause, names in found.items()}
+    found = {watching.value: measure(watching) for watching in Watching}
+    counts = {f"{cause}, {level}": f"{len(names)}" for level, by in found.items() for cause, names in by.items()}
     print_table(console, "Metrics that get values", of="by", figure="count", rows=counts)
     write_result("metrics.json", {"emitted": found})
     return []
@@ -34,26 +37,27 @@ def name_of(metric: Metric) -> str:
     return " ".join([metric.name, *(f"{name}={value}" for name, value in metric.dimensions)])
 
 
-def measure() -> Mapping[str, list[str]]:
+def measure(watching: Watching) -> Mapping[str, list[str]]:
     """By cause: a minute of an idle stage, a request with jobs, an execution of each kind, and one that is tried again."""
-    return {
-        "idle": _counted(_idle),
-        "request": _counted(_request),
-        "near": _counted(lambda stage: _execution(stage, delay=timedelta(seconds=30))),
-        "far": _counted(lambda stage: _execution(stage, delay=timedelta(minutes=10))),
-        "fire": _counted(_fire),
-        "retry": _counted(_retry),
+    causes: Mapping[str, Callable[[_Stage], object]] = {
+        "idle": _idle,
+        "request": _request,
+        "near": lambda stage: _execution(stage, delay=timedelta(seconds=30)),
+        "far": lambda stage: _execution(stage, delay=timedelta(minutes=10)),
+        "fire": _fire,
+        "retry": _retry,
     }
+    return {cause: _counted(act, watching) for cause, act in causes.items()}
 
 
 class _Stage:
     """A world whose metrics are counted under the names of functions, but for what is set up."""
 
-    def __init__(self) -> None:
+    def __init__(self, watching: Watching) -> None:
         self.world = World()
         self.ring = Ring.NEAR
         self.data = Datapoints()
-        self._journal = PowertoolsJournal()
+        self._journal = PowertoolsJournal(watching)
         self.world.journal = cast("Any", self._journal)
 
     def run(self, service: str, act: Callable[[], object]) -> None:
@@ -86,8 +90,8 @@ class _Stage:
         self.world.sweep()
 
 
-def _counted(act: Callable[[_Stage], object]) -> list[str]:
-    stage = _Stage()
+def _counted(act: Callable[[_Stage], object], watching: Watching) -> list[str]:
+    stage = _Stage(watching)
     act(stage)
     return sorted(map(name_of, stage.data.values))
 

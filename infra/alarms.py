@@ -116,10 +116,11 @@ class Alarms(Construct):
         topics: Topics,
     ) -> None:
         burns = BurnRates(self, "Burns", stage=self._stage)
+        self.parts_of_pages += burns.parts
         is_late = composite(
             self,
             "JobsAreLate",
-            rule=any_of(*burns.pages, *late),
+            rule=any_of(*late, rules=burns.pages),
             meaning="Jobs are late, or about to be",
             section="jobs-are-late",
         )

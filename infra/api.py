@@ -225,7 +225,7 @@ def _function(
     function.grant_objects("s3:DeleteObject", below=["jobs"])
     function.grant_missing_objects()
     function.grant("sqs:SendMessage", on=deployment.ready_queues.arns)
-    function.grant("secretsmanager:GetSecretValue", on=[deployment.storage.webhook_secret_arn])
+    function.grant_webhook_keys()
     submissions.feed(function)
     files.feed(function)
     return function

@@ -24,7 +24,7 @@ def check_room(scope: Construct, environment: Mapping[str, str]) -> None:
     size = sum(len(name) + longest(stack.resolve(value)) for name, value in environment.items())
     if size > MOST:
         raise InvalidStage(
-            f"{scope.node.path}: its environment may have {size} bytes with these targets, but Lambda takes {MOST}: in "
+            f"{scope.node.path}: its environment may have {size} bytes with these targets and handlers_environment, but Lambda takes {MOST}: in "
             "place of many targets use a pattern such as arn:aws:sqs:*:123456789012:shop-*, or take out submission_queues or plans"
         )
 
@@ -33,7 +33,7 @@ def longest(value: Any) -> int:
     """Characters of a resolved value, at most."""
     match value:
         case str():
-            return len(value)
+            return len(value.encode())
         case {"Fn::Join": [separator, list() as parts]}:
             return sum(longest(part) + len(separator) for part in parts)
         case {"Ref": str() as name} if name in _LONGEST:

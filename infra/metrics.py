@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 
-from functions.domain.metrics import DIMENSIONS, INCIDENTS, VALUES
+from functions.domain.metrics import DIMENSIONS, ESSENTIAL_METRICS, INCIDENTS, VALUES, Watching
 from infra.stage import Stage
 
 MATERIALISED = (
@@ -110,7 +112,8 @@ EMITTED = {
         *MATERIALISED,
     ),
 }
-"""By service, which every metric has for a dimension. `DIMENSIONS` of the domain says which have others beside it."""
+"""By service, which every metric has for a dimension, where a stage is watched fully. `DIMENSIONS` of the domain says which have
+others beside it."""
 
 BURYING = tuple(service for service, names in EMITTED.items() if "dead_lettered" in names)
 """Every function that writes dead letters."""
@@ -139,6 +142,11 @@ def emitted(
     """
     if name not in EMITTED.get(service, ()):
         raise UnknownMetric(f"{service} emits no metric {name!r}: add it to EMITTED, and to the code that emits it")
+    if name not in emitted_at(stage.watching)[service] or (by and stage.watching is Watching.ESSENTIAL):
+        raise UnknownMetric(
+            f"{name!r} {f'by {by[0]} ' if by else ''}is no metric of {stage.name}, which is watched for the essential: watch it "
+            "fully (watching=Watching.FULL), or ask the `observed` lines of its log (docs/metrics.md)"
+        )
     if by is not None and (by[0] not in DIMENSIONS.get(name, ()) or by[1] not in VALUES[by[0]]):
         raise UnknownMetric(f"{name!r} is not counted by {by[0]} {by[1]!r}: see DIMENSIONS")
     return cloudwatch.Metric(
@@ -149,6 +157,13 @@ def emitted(
         label=label,
         period=period or cdk.Duration.minutes(1),
     )
+
+
+def emitted_at(watching: Watching) -> Mapping[str, tuple[str, ...]]:
+    """What the functions of a stage emit that is watched so closely, INCIDENTS apart."""
+    if watching is Watching.FULL:
+        return EMITTED
+    return {service: tuple(name for name in names if name in ESSENTIAL_METRICS) for service, names in EMITTED.items()}
 
 
 def incidents(stage: Stage, *, period: cdk.Duration | None = None) -> cloudwatch.Metric:

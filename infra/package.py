@@ -139,7 +139,7 @@ class Function(Construct):
         self.role = _role(self)
         self.grant("logs:CreateLogStream", "logs:PutLogEvents", on=[self.log_group.log_group_arn])
         variables = _shared_environment(name, deployment) | dict(environment)
-        if deployment.surroundings.targets:
+        if deployment.surroundings.fills_environments:
             check_room(self, variables)
         function = lambda_.Function(
             self,
@@ -155,7 +155,7 @@ class Function(Construct):
             role=self.role,
             log_group=self.log_group,
             # Of a tick nobody waits for the answer: it is in a trace only where who calls it began one.
-            tracing=lambda_.Tracing.PASS_THROUGH if max_event_age else lambda_.Tracing.ACTIVE,
+            tracing=lambda_.Tracing.PASS_THROUGH if max_event_age or not stage.traces else lambda_.Tracing.ACTIVE,
             environment=variables,
             # The next tick repeats a lost one; a retried or late tick only competes with it.
             retry_attempts=0 if max_event_age else None,
@@ -198,6 +198,20 @@ class Function(Construct):
                 because="Keys below it are made at run time from tenants and jobs.",
             )
 
+    def grant_webhook_keys(self) -> None:
+        """Let it read the master keys of webhooks, and make them where the stage leaves that to the first who needs them."""
+        arn = self._storage.webhook_secret_arn
+        if not self._stage.secret_on_first_use:
+            self.grant("secretsmanager:GetSecretValue", on=[arn])
+            return
+        self.grant("secretsmanager:GetSecretValue", "secretsmanager:CreateSecret", on=[f"{arn}*"])
+        shown = f"arn:<AWS::Partition>:secretsmanager:<AWS::Region>:<AWS::AccountId>:secret:{arn.rpartition(':')[2]}*"
+        acknowledge(
+            self.role,
+            f"AwsSolutions-IAM5[Resource::{shown}]",
+            because="Secrets Manager adds six characters to the name, which nobody knows before the secret is made.",
+        )
+
     def grant_missing_objects(self) -> None:
         """Let it see that an object is gone: otherwise S3 answers 403, as for a forbidden one."""
         self.grant("s3:ListBucket", on=[self._storage.payload_bucket_arn])
@@ -224,16 +238,17 @@ class Function(Construct):
                 rule,
                 because=f"The pins of the layer are resolved and tested for {PYTHON_VERSION}: the runtime moves with them.",
             )
+        if ticked or not self._stage.traces:
+            acknowledge(
+                self.function,
+                "Serverless-LambdaTracing",
+                because="A trace of each first invocation of a second costs more than ticks and quiet stages do.",
+            )
         if ticked:
             for rule in ("Serverless-LambdaDLQ", "Serverless-LambdaAsyncFailureDestination"):
                 acknowledge(
                     self.function, rule, because="A failed tick holds no data: the next one starts at its cursor."
                 )
-            acknowledge(
-                self.function,
-                "Serverless-LambdaTracing",
-                because="A trace of each first tick of a second costs more than the ticks, and nobody waits for one.",
-            )
         else:
             acknowledge(
                 self.function,
@@ -269,10 +284,9 @@ PATIENCE_OF_A_LAPTOP = 4
 
 _SAYING_NOTHING = {
     "POWERTOOLS_LOGGER_LOG_EVENT": "false",
-    "POWERTOOLS_TRACER_CAPTURE_RESPONSE": "false",
-    "POWERTOOLS_TRACER_CAPTURE_ERROR": "false",
 }
-"""Powertools would write payloads into logs and traces: events, answers and the texts of exceptions."""
+"""Powertools would write payloads into logs: events. Its tracer, which would write answers and the texts of exceptions into traces,
+is no part of the layer."""
 
 
 def _shared_environment(name: str, deployment: Deployment) -> dict[str, str]:
@@ -293,6 +307,7 @@ def _shared_environment(name: str, deployment: Deployment) -> dict[str, str]:
         "POWERTOOLS_SERVICE_NAME": name,
         "POWERTOOLS_METRICS_NAMESPACE": stage.metrics_namespace,
         "LOG_LEVEL": stage.log_level,
+        "WATCHING": stage.watching.value,
         **({"PATIENCE": str(PATIENCE_OF_A_LAPTOP)} if stage.emulated else {}),
         **_SAYING_NOTHING,
     }

@@ -11,6 +11,7 @@ from constructs import Construct
 
 from infra.package import Function
 from infra.stage import Stage
+from infra.stage_parts import Watching
 
 _SHOWN = ("@timestamp", "service", "message")
 
@@ -105,14 +106,41 @@ QUERIES = (
     ),
 )
 
+_COUNTERS = ("jobs_submitted", "attempts", "succeeded", "retried", "failed")
+
+OF_ESSENTIAL = (
+    SavedQuery(
+        "What was counted",
+        "what happened by hour and function, where a stage is watched for the essential; put any counter in place of these",
+        (
+            'filter message = "observed"',
+            f"stats {', '.join(f'sum(counts.{name}) as {name}' for name in _COUNTERS)} by bin(1h), service",
+        ),
+    ),
+    SavedQuery(
+        "How late attempts began",
+        "percentiles of the lag by priority, where a stage is watched for the essential; `ring` and `kind` are there too",
+        (
+            'filter message = "observed"',
+            "fields jsonParse(@message) as line",
+            # https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/CWL_QuerySyntax-Unnest.html
+            "unnest line.values into value",
+            "filter ispresent(value.lag_ms)",
+            "stats count(*) as attempts, pct(value.lag_ms, 50) as p50, pct(value.lag_ms, 99) as p99 by value.priority",
+        ),
+    ),
+)
+"""Of what are metrics elsewhere."""
+
 
 class SavedQueries(Construct):
-    """The queries of a stage, over the log groups of all its functions."""
+    """The queries of a stage, over the log groups of all its functions. Of one that is watched fully, metrics say the rest."""
 
     def __init__(self, scope: Construct, construct_id: str, *, stage: Stage, functions: Sequence[Function]) -> None:
         super().__init__(scope, construct_id)
         groups = [function.log_group.log_group_name for function in functions]
-        for query in QUERIES:
+        asked = QUERIES + (OF_ESSENTIAL if stage.watching is Watching.ESSENTIAL else ())
+        for query in asked:
             logs.CfnQueryDefinition(
                 self,
                 "".join(part for part in query.name.title() if part.isalnum()),

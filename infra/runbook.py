@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -99,9 +100,9 @@ def composite(
     )
 
 
-def any_of(*alarms: cloudwatch.IAlarm) -> cloudwatch.IAlarmRule:
-    """Hold when at least one of them is in alarm."""
-    return cloudwatch.AlarmRule.any_of(*(_in_alarm(each) for each in alarms))
+def any_of(*alarms: cloudwatch.IAlarm, rules: Sequence[cloudwatch.IAlarmRule] = ()) -> cloudwatch.IAlarmRule:
+    """Hold when at least one of them is in alarm, or one of the rules holds."""
+    return cloudwatch.AlarmRule.any_of(*rules, *(_in_alarm(each) for each in alarms))
 
 
 def all_of(*alarms: cloudwatch.IAlarm) -> cloudwatch.IAlarmRule:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -23,6 +24,7 @@ from infra.essential_alarms import EssentialAlarms
 from infra.event_rules import EventRules
 from infra.given_targets import Target
 from infra.handler_names import UserHandlers, read_handlers
+from infra.handlers_environment import check_handlers_environment
 from infra.key_grants import unlock
 from infra.operations import Operations
 from infra.package import Deployment, Package
@@ -145,6 +147,7 @@ class Tickwheel(SchedulerAccess):
     stacks beside that one, of its account and region.
 
     handlers: the folder of a Python package whose functions jobs may call as `handler:NAME`, relative to the working directory.
+    handlers_environment: variables that they read, beside those of the worker.
     targets: constructs that jobs may call, and patterns, beside those of the stage. vpc: where the functions run, but for the one that carries out resources;
     vpc_subnets, security_groups: as Lambda has them. domain: a name of one's own for the API. alarms_to: a topic for all
     alarms, in place of two of the scheduler's own. tables: what differs of the stage's tables. resources: whether the function behind `Schedule` and grants is
@@ -159,6 +162,7 @@ class Tickwheel(SchedulerAccess):
         *,
         stage: Stage,
         handlers: str | Path | None = None,
+        handlers_environment: Mapping[str, str] = MappingProxyType({}),
         targets: Sequence[Target | str] = (),
         vpc: ec2.IVpc | None = None,
         vpc_subnets: ec2.SubnetSelection | None = None,
@@ -180,7 +184,13 @@ class Tickwheel(SchedulerAccess):
         elif vpc_subnets is not None or security_groups:
             raise InvalidStage(f"{stage.name}: vpc_subnets or security_groups are given without a vpc: give that too")
         self.target_arns = [target.arn for target in given]
-        surroundings = Surroundings(targets=given, network=network, domain=domain, alarms_to=alarms_to)
+        surroundings = Surroundings(
+            targets=given,
+            network=network,
+            domain=domain,
+            alarms_to=alarms_to,
+            handlers_environment=check_handlers_environment(handlers_environment, has_handlers=read is not None),
+        )
         env = env or _environment_of(scope)
         self.storage = StorageStack(self, "Storage", stage=stage, env=env)
         self.scheduler = SchedulerStack(

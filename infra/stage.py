@@ -41,7 +41,6 @@ MIN_BUDGET = 1_000
 """Jobs of a class that a tick of one shard may promote into an empty queue, at least."""
 
 SHORTEST_SHED = timedelta(minutes=1)
-
 SETTLING = LEASE_MARGIN + MAX_WAIT + timedelta(seconds=3)
 """What a worker keeps of its time limit beside the longest attempt: to hold it, to settle it, and to start."""
 
@@ -55,7 +54,6 @@ _KEY_ARN = re.compile(
     r"arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/(mrk-[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})"
 )
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
-
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 
 
@@ -73,12 +71,14 @@ class Stage:
     restored_tables: physical names of tables that take the place of the stage's own, after a restore.
     pollers: provisioned ones of a ready queue, where the class has no max_concurrency. warm_throughput: by the names of tables.
     submission_queues: tenants that may send jobs to a queue of their own, each with the roles and users that may send to it.
-    submission_files: whether jobs are taken from files in a bucket.
-    event_rules: by their names, events that become jobs; each tenant of one has a submission queue.
+    submission_files: whether jobs are taken from files in a bucket. event_rules: by their names, events that become jobs; each
+    tenant of one has a submission queue.
     ready_critical: workers that are kept started for `critical` jobs alone, by provisioned concurrency.
     warm_herds: whether messages without a job bring workers up before a herd; only once every worker of the stage knows them.
-    watching: how closely it is watched: what has an alarm, and whether there is a dashboard.
+    watching: how closely it is watched: what has an alarm and what is a metric, and whether there is a dashboard.
+    traces: whether functions begin traces of what nobody has begun one for; AWS bills each that it keeps.
     log_level: INFO, or DEBUG for every line of every job and tick.
+    secret_on_first_use: whether the first function that needs it makes the master key of webhooks. Never changed on a live stage.
     """
 
     name: str
@@ -116,6 +116,8 @@ class Stage:
     event_rules: Mapping[str, EventRule] = field(default_factory=dict, hash=False)
     log_level: str = "INFO"
     watching: Watching = Watching.FULL
+    secret_on_first_use: bool = False
+    traces: bool = True
 
     def __post_init__(self) -> None:
         """Check the sums that the protocols rest on."""
@@ -271,6 +273,10 @@ class Stage:
         for former in self.former_keys:
             if not _KEY_ARN.fullmatch(former):
                 raise InvalidStage(f"{self.name}: former_keys has {former!r}: use the whole ARN of a key")
+        if self.customer_key is not None and self.secret_on_first_use:
+            raise InvalidStage(
+                f"{self.name}: secret_on_first_use is set beside customer_key: set it to False; functions make the secret with the key of AWS"
+            )
         if len({self.customer_key, *self.former_keys}) <= len(self.former_keys):
             raise InvalidStage(f"{self.name}: former_keys has the customer_key, or one key twice: leave it out")
 
@@ -338,6 +344,8 @@ STAGES = (
         audit_sample=1.0,
         ready_capacity=100_000,
         watching=Watching.ESSENTIAL,
+        secret_on_first_use=True,
+        traces=False,  # a job that comes alone is the first of its second: each would be kept
     ),
     Stage(
         name="dev",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from enum import StrEnum
 
+from functions.domain.metrics import Watching  # noqa: F401  a stage is described with it
 from functions.domain.wheel import Wheel
 
 SMALLEST_MEMORY_MB = 128
@@ -16,13 +16,6 @@ LONGEST_TIMEOUT = timedelta(minutes=15)
 
 class InvalidStage(ValueError):
     """A stage that cannot work; the message names the value and the remedy."""
-
-
-class Watching(StrEnum):
-    """How closely a stage is watched: what pages is in both; `full` has tickets, one page a fault, and a dashboard beside it."""
-
-    ESSENTIAL = "essential"
-    FULL = "full"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

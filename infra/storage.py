@@ -14,6 +14,7 @@ from constructs import Construct
 
 from functions.adapters.dynamodb.tables import ALL_TABLES, TableSchema
 from functions.domain.jobs.results import LIFE
+from functions.domain.targets.webhooks import first_use_name
 from infra.acknowledge import acknowledge
 from infra.audit_trail import AuditTrail
 from infra.encryption import customer_key, encrypt
@@ -52,25 +53,30 @@ class StorageStack(cdk.Stack):
         self.payloads = _payload_bucket(self, retained=stage.retained)
         # By a name of its own, so that the one wildcard in a policy can be acknowledged by that name.
         self.payload_bucket_arn = self.export_value(self.payloads.bucket_arn, name=payloads_export(stage))
-        self.webhook_secret_arn = _webhook_secret(self, retained=stage.retained).attr_id
+        self.webhook_secret_arn = (
+            secret_on_first_use(stage)
+            if stage.secret_on_first_use
+            else _webhook_secret(self, retained=stage.retained).attr_id
+        )
         self.audit = AuditTrail(self, "Audit", stage=stage)
         files = files_bucket(self, stage=stage)
         self.files, self.files_arn = files, ""
         if files is not None:
             self.files_arn = self.export_value(files.bucket_arn, name=files_export(stage))
-        self._export_all()
+        self._export_all(stage)
         self.key = customer_key(self, stage=stage)
         encrypt(self, key=self.key)
         self.audit.unlock(self.key)
 
-    def _export_all(self) -> None:
+    def _export_all(self, stage: Stage) -> None:
         # Used or not: CloudFormation refuses to drop an export that another stack still imports, so which function
         # touches which table must not change what this stack exports.
         for table in self._own.values():
             self.export_value(table.table_name)
             self.export_value(table.table_arn)
         self.export_value(self.payloads.bucket_name)
-        self.export_value(self.webhook_secret_arn)
+        if not stage.secret_on_first_use:
+            self.export_value(self.webhook_secret_arn)
         self.export_value(self.audit.stream_name)
         self.export_value(self.audit.stream_arn)
 
@@ -123,6 +129,11 @@ def _payload_bucket(scope: Construct, *, retained: bool) -> s3.Bucket:
         because="Three functions touch payloads and every job leaves its audit line; an access log would double the requests.",
     )
     return bucket
+
+
+def secret_on_first_use(stage: Stage) -> str:
+    """The ARN without the six characters that Secrets Manager adds: it finds the secret by that, and a function can make it by its name."""
+    return f"arn:{cdk.Aws.PARTITION}:secretsmanager:{cdk.Aws.REGION}:{cdk.Aws.ACCOUNT_ID}:secret:{first_use_name(stage.name)}"
 
 
 def _webhook_secret(scope: Construct, *, retained: bool) -> secretsmanager.CfnSecret:

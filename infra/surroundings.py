@@ -58,12 +58,18 @@ class Tables:
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """All of it; by default there is nothing."""
+    """All of it; by default there is nothing. handlers_environment: variables that handlers read."""
 
     targets: Sequence[GivenTarget] = ()
     network: Network | None = None
     domain: Domain | None = None
     alarms_to: sns.ITopic | None = None
+    handlers_environment: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def fills_environments(self) -> bool:
+        """Whether functions have variables of it."""
+        return bool(self.targets or self.handlers_environment)
 
     @property
     def target_arns(self) -> list[str]:

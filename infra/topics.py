@@ -22,8 +22,9 @@ class Topics(Construct):
 
     paging, ticketing: the alarms that are sent to each.
 
-    They are encrypted by what SNS stores them on. Where a customer's key encrypts all else they have a key of their own, not that
-    one: they must work when that is gone, and what they carry are names and states of alarms.
+    They are on disks that SNS encrypts (https://docs.aws.amazon.com/sns/latest/dg/sns-data-encryption.html). Where a customer's key
+    encrypts all else they have a key of their own, not that one: they must work when that is gone, and what they carry are names
+    and states of alarms.
 
     given: a topic in place of both, whose policy and key are its owner's.
     """

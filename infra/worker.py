@@ -65,6 +65,7 @@ def _function(scope: Construct, *, deployment: Deployment) -> Function:
             "ALLOWED_NETWORKS": json.dumps(stage.allowed_networks),
             "ALLOWED_TARGETS": deployment.allowed_targets,
             "LAG_OBJECTIVE_MS": str(stage.objective.lag // MILLISECOND),
+            **deployment.surroundings.handlers_environment,
         },
     )
     function.grant_tables("timers", "PutItem")
@@ -87,7 +88,7 @@ def _function(scope: Construct, *, deployment: Deployment) -> Function:
         "sqs:ChangeMessageVisibility",
         on=deployment.ready_queues.arns,
     )
-    function.grant("secretsmanager:GetSecretValue", on=[deployment.storage.webhook_secret_arn])
+    function.grant_webhook_keys()
     grant_targets(function, stage=stage)
     grant_given(function, deployment.surroundings.targets)
     return function

@@ -2,8 +2,10 @@
 
 import json
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import aws_cdk as cdk
@@ -54,14 +56,22 @@ class Templates:
         ]
 
 
-def synthesise(stage: Stage, *, handlers: Path | None = None, **context: str) -> Templates:
+def synthesise(
+    stage: Stage,
+    *,
+    handlers: Path | None = None,
+    handlers_environment: Mapping[str, str] = MappingProxyType({}),
+    **context: str,
+) -> Templates:
     """Synthesise as the CDK CLI does, with the context of cdk.json and this, but bundle nothing. handlers: a user's folder of them."""
     kept = json.loads((ROOT / "cdk.json").read_text())["context"]
     with tempfile.TemporaryDirectory() as folder:
         app = cdk.App(
             context={**kept, **context, "aws:cdk:bundling-stacks": []}, analytics_reporting=False, outdir=folder
         )
-        tickwheel = Tickwheel(app, stage.name, stage=stage, handlers=handlers)
+        tickwheel = Tickwheel(
+            app, stage.name, stage=stage, handlers=handlers, handlers_environment=handlers_environment
+        )
         assembly = app.synth()
         return Templates(
             storage=assembly.get_stack_by_name(tickwheel.storage.stack_name).template,

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from functions.domain.far_ring.delays import delay_seconds
 from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
+from functions.domain.far_ring.sealed_timer import Sendable, envelope_of
 from functions.domain.far_ring.timer_key import alarm_key, timer_key
-from functions.domain.far_ring.timer_record import encode_envelope
 from functions.domain.far_ring.warming import BODY, GROUP
 from functions.domain.jobs.job import Priority, Timer
 from functions.domain.stage.conditions import Depth
@@ -149,7 +149,7 @@ class SimulatedReady:
         self._line = line
         self._share = share
 
-    def send(self, timers: Sequence[Timer]) -> list[Rejected]:
+    def send(self, timers: Sequence[Sendable]) -> list[Rejected]:
         """A tenth of a request a message."""
         acts = [
             lambda batch=timers_of[start : start + SEND_BATCH]: self._send_batch(batch)
@@ -185,11 +185,11 @@ class SimulatedReady:
         entries = [(Parcel(str(next(_MESSAGES)), BODY, GROUP, priority.name), delay) for delay in delays]
         self._queues[priority].send(entries, at=self._line.clock.at)
 
-    def _send_batch(self, timers: Sequence[Timer]) -> None:
+    def _send_batch(self, timers: Sequence[Sendable]) -> None:
         now = self._line.clock.now()
         entries = [
             (
-                Parcel(str(next(_MESSAGES)), encode_envelope([timer]), timer.job.tenant, timer.job.priority.name),
+                Parcel(str(next(_MESSAGES)), envelope_of(timer), timer.job.tenant, timer.job.priority.name),
                 delay_seconds(timer.wakes_at, now=now, precision=timer.job.precision),
             )
             for timer in timers

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
+from functions.domain.far_ring.sealed_timer import Sendable, opened
 from functions.domain.jobs.job import Timer
 from functions.domain.operations.operation import OwnedDay
 from functions.ports.ready_queue import Receipt, Rejected
@@ -105,13 +106,13 @@ class ObservedReadyQueue(InMemoryReadyQueue):
     send_takes: timedelta = timedelta(0)
     dies_after: int | None = None
 
-    def send(self, timers: Sequence[Timer]) -> list[Rejected]:
+    def send(self, timers: Sequence[Sendable]) -> list[Rejected]:
         if timers and self.dies_after is not None and len(self.sent) >= self.dies_after:
             raise DeathError
         self.clock.tick(self.send_takes if timers else timedelta(0))
         rejected = super().send(timers)
         refused = {id(rejection.timer) for rejection in rejected}
-        self.sent.extend(timer for timer in timers if id(timer) not in refused)
+        self.sent.extend(opened(timer) for timer in timers if id(timer) not in refused)
         return rejected
 
     def defer(self, receipt: Receipt, *, until: datetime) -> None:

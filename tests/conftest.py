@@ -13,6 +13,11 @@ from tests.http_sink import HttpSink, http_sink
 from tests.stored_meaning import Release, release_in
 
 ROOT = Path(__file__).parents[1]
+WITHOUT_LONG = "not long"
+"""The marks of `make test`."""
+
+LEFT_OUT = pytest.StashKey[dict[str, tuple[int, int]]]()
+"""Of each file that was collected: how many of its tests `make test` leaves out, and how many it has."""
 
 pytest_plugins = ["tests.least_privilege.plugin"]
 
@@ -62,7 +67,7 @@ def a_copy(this_release: Release) -> Iterator[Release]:
 @pytest.hookimpl(tryfirst=True)  # before items are chosen by their marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     reason = missing_because()
-    marked = [item for item in items if item.get_closest_marker("dynamodb_local")]
+    marked = {item for item in items if item.get_closest_marker("dynamodb_local")}
     for item in items:
         if item.get_closest_marker("e2e"):
             item.add_marker(pytest.mark.long)
@@ -71,19 +76,46 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if reason is not None:
         for item in marked:
             item.add_marker(pytest.mark.skip(reason=f"DynamoDB Local: {reason}"))
+    config.stash[LEFT_OUT] = _left_out(items)
 
 
-class _OneCloud(LoadScopeScheduling):
-    """The end-to-end tests go to one worker, because they share a deployment; the others to whichever is free."""
+def _left_out(items: list[pytest.Item]) -> dict[str, tuple[int, int]]:
+    found: dict[str, tuple[int, int]] = {}
+    for item in items:
+        file = item.nodeid.partition("::")[0]
+        long, count = found.get(file, (0, 0))
+        found[file] = long + (item.get_closest_marker("long") is not None), count + 1
+    return found
+
+
+_SHARING = {"tests/e2e/": "a deployment", "tests/infra/": "templates", "tests/least_privilege/": "templates"}
+
+
+class _ByFixtures(LoadScopeScheduling):
+    """Tests that share what takes long to make go to one worker: a deployment, or the templates of all stages.
+
+    The others go to whichever is free: a file at a time in `make test`, so that a file makes its fixtures once, and else each by itself.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
-        return "tests/e2e" if nodeid.startswith("tests/e2e/") else nodeid
+        shared = next((what for folder, what in _SHARING.items() if nodeid.startswith(folder)), None)
+        if shared is not None:
+            return shared
+        return nodeid.partition("::")[0] if self.config.getoption("markexpr") == WITHOUT_LONG else nodeid
+
+    def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+        super().mark_test_complete(node, item_index, duration)
+        # After each test it counts what is left of all units that the worker has had: what is done need not be among them.
+        units = self.assigned_work[node]
+        scope = self._split_scope(self.registered_collections[node][item_index])
+        if all(units[scope].values()):
+            del units[scope]
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
     """`--dist loadgroup` by folder: pytest-xdist 3.8 loses `xdist_group` with pytest 9.2 (pytest-xdist issue 1386)."""
-    return _OneCloud(config, log) if config.getoption("dist") == "loadgroup" else None
+    return _ByFixtures(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -42,8 +42,8 @@ class Shop(cdk.Stack):
             payload={"report": "sales"},
         )
 
-        late = scheduler.metric_lag(priority="normal")
-        cloudwatch.Alarm(self, "Late", metric=late, threshold=60_000, evaluation_periods=5)
+        late = scheduler.metric_late(period=cdk.Duration.hours(1))
+        cloudwatch.Alarm(self, "Late", metric=late, threshold=0.05, evaluation_periods=1)
 
 
 app = cdk.App()

@@ -13,11 +13,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 from functions.adapters.clients import is_transient, tried
 from functions.domain.batches import batches
 from functions.domain.far_ring.delays import delay_seconds
-from functions.domain.far_ring.timer_record import encode_envelope
+from functions.domain.far_ring.sealed_timer import Sendable, envelope_of
 from functions.domain.far_ring.warming import BODY, GROUP
 from functions.domain.faults import fault_of
 from functions.domain.instants import SECOND
-from functions.domain.jobs.job import Priority, Timer
+from functions.domain.jobs.job import Priority
 from functions.domain.stage.conditions import Depth
 from functions.domain.wheel import Ring
 from functions.ports.clock import Clock
@@ -55,7 +55,7 @@ class SqsReadyQueue:
         self._pool = pool
         self._ring = ring
 
-    def send(self, timers: Sequence[Timer]) -> list[Rejected]:
+    def send(self, timers: Sequence[Sendable]) -> list[Rejected]:
         """A tenth of a request a message, in full batches."""
         batches = list(_batches(timers))
         results = self._pool.map(self._send_batch, batches) if len(batches) > 1 else map(self._send_batch, batches)
@@ -106,7 +106,7 @@ class SqsReadyQueue:
         counts = self._client.get_queue_attributes(QueueUrl=url, AttributeNames=_COUNTS)["Attributes"]
         return Depth(held=sum(int(counts[name]) for name in _COUNTS), waiting=int(counts[_WAITING]))
 
-    def _send_batch(self, batch: Sequence[tuple[Timer, str]]) -> list[Rejected]:
+    def _send_batch(self, batch: Sequence[tuple[Sendable, str]]) -> list[Rejected]:
         url = self._urls[batch[0][0].job.priority]
         waiting = list(batch)
         permanent: list[Rejected] = []
@@ -140,7 +140,7 @@ class SqsReadyQueue:
         return permanent + [Rejected(timer, reason, is_permanent=False) for timer, _ in waiting]
 
 
-def _entry(index: int, timer: Timer, body: str, *, now: datetime) -> Any:
+def _entry(index: int, timer: Sendable, body: str, *, now: datetime) -> Any:
     return {
         "Id": str(index),
         "MessageBody": body,
@@ -154,7 +154,7 @@ def ring_of(attributes: Mapping[str, Any]) -> Ring:
     return Ring.FAR if attributes.get(_RING, {}).get("stringValue") == Ring.FAR else Ring.NEAR
 
 
-def _origin(timer: Timer, ring: Ring) -> dict[str, Any]:
+def _origin(timer: Sendable, ring: Ring) -> dict[str, Any]:
     """Set on promoted messages, because nothing else shows it: SQS charges by the 64 KB, so it costs nothing.
 
     What is sent by whoever took it in continues the trace of that invocation, by a header that botocore sets. The
@@ -172,11 +172,11 @@ def _text(value: str) -> dict[str, str]:
     return {"DataType": "String", "StringValue": value}
 
 
-def _batches(timers: Sequence[Timer]) -> Iterator[list[tuple[Timer, str]]]:
+def _batches(timers: Sequence[Sendable]) -> Iterator[list[tuple[Sendable, str]]]:
     for priority in Priority:
-        messages = ((timer, encode_envelope([timer])) for timer in timers if timer.job.priority is priority)
+        messages = ((timer, envelope_of(timer)) for timer in timers if timer.job.priority is priority)
         yield from batches(messages, most=BATCH, size_of=_body_bytes, most_size=_BATCH_BYTES)
 
 
-def _body_bytes(message: tuple[Timer, str]) -> int:
+def _body_bytes(message: tuple[Sendable, str]) -> int:
     return len(message[1].encode())

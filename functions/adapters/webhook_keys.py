@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from functions.domain.targets.webhooks import WebhookKey, parse_master_keys
+from botocore.exceptions import ClientError
+
+from functions.domain.targets.webhooks import WebhookKey, name_to_make, new_master_keys, parse_master_keys
 from functions.ports.clock import Clock
 
 if TYPE_CHECKING:
@@ -15,6 +18,8 @@ KEPT = timedelta(minutes=5)
 """How long keys are used before they are read again."""
 
 _KEPT_AFTER_FAILURE = timedelta(seconds=30)
+
+_MASTER_BYTES = 32
 
 
 class SecretsManagerWebhookKeys:
@@ -41,7 +46,31 @@ class SecretsManagerWebhookKeys:
             return self._keys
 
     def read(self) -> tuple[WebhookKey, ...]:
-        """As of now. Raises MalformedWebhookSecret, and what the client raises."""
-        self._keys = parse_master_keys(self._client.get_secret_value(SecretId=self._secret)["SecretString"])
+        """As of now; made before, where nobody has needed them yet. Raises MalformedWebhookSecret, and what the client raises."""
+        self._keys = parse_master_keys(self._text())
         self._read_again_at = self._clock.monotonic() + KEPT.total_seconds()
         return self._keys
+
+    def _text(self) -> str:
+        try:
+            return self._client.get_secret_value(SecretId=self._secret)["SecretString"]
+        except ClientError as error:
+            name = name_to_make(self._secret)
+            # One that waits for its deletion is another error: it can be restored, and must not be replaced.
+            if name is None or _code(error) != "ResourceNotFoundException":
+                raise
+        try:
+            self._client.create_secret(
+                Name=name,
+                Description="Master keys of the signatures of HTTP targets; docs/targets.md says how to rotate them",
+                SecretString=new_master_keys(secrets.token_hex(_MASTER_BYTES)),
+            )
+        except ClientError as error:
+            if _code(error) != "ResourceExistsException":
+                raise
+        # What stands there, whoever made it: of two at once, one has lost.
+        return self._client.get_secret_value(SecretId=self._secret)["SecretString"]
+
+
+def _code(error: ClientError) -> str:
+    return error.response.get("Error", {}).get("Code", "")

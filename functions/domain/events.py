@@ -60,6 +60,7 @@ KEYS: Mapping[str, str] = {
     "caller": "the caller: the ARN that signed the request, or the subject of its token",
     "collection": "a tenant, and what stands for all that jobs have in common which are given to their target together",
     "count": "a number, or how often something happened",
+    "counts": "by counter: how often it was counted",
     "deleted": "number of deleted rows and objects, by kind",
     "depths": "by priority: how many jobs the ready queue holds",
     "destination": "a host with its port, a handler, an ARN without its version",
@@ -118,6 +119,7 @@ KEYS: Mapping[str, str] = {
     "to": "the new time of jobs; of a rewind, the instant to which cursors were set back",
     "unplaced": "number of stragglers that could not be sent",
     "until": "when it is checked again",
+    "values": "measured values, each an object that names its metric and has the dimensions beside it",
     "version": "the version of a schedule",
     "waiting": "by priority: how many jobs are due and wait for a worker",
     "waits_for": "shards that the audit waits for",
@@ -311,6 +313,10 @@ EVENTS: Mapping[str, Shape] = {
     ),
     "request_failed": Shape(
         "a request failed because of a fault, and was answered with 500 or 503", ("error", "places")
+    ),
+    "observed": Shape(
+        "what an invocation has counted and measured, where a stage is watched for the essential",
+        optional=("counts", "values"),
     ),
     "flush_failed": Shape("audit lines or counts of an invocation could not be written in time", ("error",)),
     "handlers_not_loaded": Shape(

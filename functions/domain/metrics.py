@@ -1,4 +1,4 @@
-"""The dimensions of metrics. A value counts once for its function, and once for each dimension of its metric.
+"""Which of what functions observe is a metric, and its dimensions. A value counts once for its function, and once for each dimension of its metric.
 
 Each value of each dimension is a metric of its own to CloudWatch: dimensions stand beside each other, not in
 combinations, and never hold a tenant.
@@ -21,6 +21,18 @@ MUST_BE_ZERO = ("dead_lettered", "stragglers", "chains_broken", "early", "clock_
 
 SILENT_AT_ZERO = ("oldest_bucket_age_s", "promotion_lag_s")
 """Of which a zero is sent only where a value came before it. Of distributions and shares every zero counts; of counters none does."""
+
+
+class Watching(StrEnum):
+    """How closely a stage is watched: what pages is in both; `full` has tickets, one page a fault, a dashboard, and all metrics."""
+
+    ESSENTIAL = "essential"
+    FULL = "full"
+
+
+ESSENTIAL_METRICS = frozenset({"held_age_s", "late", "promotion_lag_s", "requests_failed"})
+"""What is a metric beside INCIDENTS where a stage is watched for the essential, by its function alone: what its alarms look at. The
+rest is in the line of the invocation, because CloudWatch bills each metric by the hours in which it has values."""
 
 
 class AttemptKind(StrEnum):

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from functions.domain.jobs.job import Priority, Timer
+from functions.domain.far_ring.sealed_timer import Sendable
+from functions.domain.jobs.job import Priority
 from functions.domain.stage.conditions import Depth
 
 
@@ -15,7 +16,7 @@ from functions.domain.stage.conditions import Depth
 class Rejected:
     """A timer that a ready queue did not take. is_permanent: it will not take it in this form, ever."""
 
-    timer: Timer
+    timer: Sendable
     reason: str
     is_permanent: bool
 
@@ -23,7 +24,7 @@ class Rejected:
 class ReadyQueue(Protocol):
     """The near ring: four queues, one a priority, that deliver a message when its delay is over."""
 
-    def send(self, timers: Sequence[Timer]) -> list[Rejected]:
+    def send(self, timers: Sequence[Sendable]) -> list[Rejected]:
         """Send each timer with the delay it needs at the moment its batch goes out. Returns those not taken."""
         ...
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import ClassVar, Protocol
 
+from functions.domain.errors import Undecodable
 from functions.domain.far_ring.schedule_alarm import ScheduleAlarm
+from functions.domain.far_ring.sealed_timer import SealedTimer, seal
+from functions.domain.far_ring.timer_key import is_alarm_key, owner_of
 from functions.domain.jobs.job import Timer
 from functions.domain.jobs.job_id import JobId
 from functions.domain.operations.operation import OwnedDay
@@ -17,8 +20,10 @@ from functions.domain.operations.operation import OwnedDay
 class StoredTimer:
     """A far row as it was read: a timer, or the alarm of a schedule. Neither: raw and fault say what it holds.
 
-    written_at: by its writer's clock; None where a read leaves it out.
+    written_at: by its writer's clock; None where a read leaves it out. sealed: of a SealedRow.
     """
+
+    sealed: ClassVar[SealedTimer | None] = None
 
     key: str
     timer: Timer | None
@@ -26,6 +31,57 @@ class StoredTimer:
     fault: str = ""
     written_at: datetime | None = None
     alarm: ScheduleAlarm | None = None
+
+
+class SealedRow(StoredTimer):
+    """A row of a timer whose record is decoded when more of it is asked for than who sends it asks."""
+
+    __slots__ = ("_opened", "_sealed")
+
+    def __init__(self, key: str, sealed: SealedTimer) -> None:
+        for name, value in {"key": key, "written_at": None, "alarm": None, "_sealed": sealed, "_opened": None}.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def sealed(self) -> SealedTimer:  # pyright: ignore[reportIncompatibleVariableOverride]  read alone
+        """What is sent."""
+        return self._sealed
+
+    @property
+    def timer(self) -> Timer | None:  # pyright: ignore[reportIncompatibleVariableOverride]  read alone
+        """The timer; None where there is a fault, which nobody saw before."""
+        return self._open().timer
+
+    @property
+    def raw(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]  read alone
+        """The record, where there is a fault."""
+        return self._open().raw
+
+    @property
+    def fault(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]  read alone
+        """Why it holds no timer, or nothing."""
+        return self._open().fault
+
+    def _open(self) -> StoredTimer:
+        found: StoredTimer | None = self._opened
+        if found is None:
+            found = opened_row(self.key, self._sealed)
+            object.__setattr__(self, "_opened", found)
+        return found
+
+
+def sealed_row(key: str, record: str) -> SealedRow | None:
+    """The row of a timer, to be sent as it stands; None for one that has to be decoded, such as an alarm."""
+    sealed = None if is_alarm_key(key) else seal(record, tenant=owner_of(key)[0])
+    return None if sealed is None else SealedRow(key, sealed)
+
+
+def opened_row(key: str, sealed: SealedTimer) -> StoredTimer:
+    """The row with its record decoded."""
+    try:
+        return StoredTimer(key, sealed.opened())
+    except Undecodable as error:
+        return StoredTimer(key, None, raw=sealed.record, fault=str(error))
 
 
 @dataclass(frozen=True, slots=True)

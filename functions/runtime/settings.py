@@ -12,6 +12,7 @@ from pydantic_core import from_json
 
 from functions.domain.errors import InvalidInput
 from functions.domain.jobs.job import Priority
+from functions.domain.metrics import Watching
 from functions.domain.targets.addresses import Network, parse_networks
 from functions.domain.targets.targets import AllowedTargets
 from functions.domain.tenants.access import check_pattern
@@ -84,10 +85,11 @@ class FunctionSettings(Settings):
     """What every Lambda gets beside the constants: the plans, the tables and the queues of its stage.
 
     PATIENCE: how many times as long as on AWS it waits for an answer of a store. An emulated stage has more: a laptop that
-    is busy stands still for seconds, which is no fault of a store.
+    is busy stands still for seconds, which is no fault of a store. WATCHING: which of its metrics it emits.
     """
 
     PATIENCE: Annotated[int, Field(ge=1)] = 1
+    WATCHING: Watching = Watching.FULL
     PLANS: _Plans
     TIMERS_TABLE: str
     TENANTS_TABLE: str

@@ -75,7 +75,7 @@ class Wiring(Adapters):
         around_targets: Callable[[Targets], Targets] | None = None,
     ) -> None:
         super().__init__(settings, clock=clock)
-        self.journal: FlushedJournal = journal or PowertoolsJournal()
+        self.journal: FlushedJournal = journal or PowertoolsJournal(settings.WATCHING)
         self._handlers = handlers
         self._around_targets = around_targets
         self._container = Container(_Given(self), parts=parts)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from functions.domain.jobs.job_id import job_id_of
+from functions.domain.far_ring.sealed_timer import id_of
 from functions.domain.tenants.plan import TenantPlan
 from functions.domain.wheel import MAX_DELAY, Wheel
 from functions.ports.clock import Clock
@@ -47,15 +47,16 @@ class Promoter:
         unsent: set[str] = set()
         # Before the jobs themselves: the more of them there are, the longer it takes to send them.
         self.warmer.expect(rows, shard=shard)
-        buried = self.unsendable.keep_unreadable(rows)
-        sendable = [(row, row.timer) for row in rows if row.timer is not None]
+        # What is sent as it stands is read by the worker, who keeps what it cannot read as this does.
+        buried = self.unsendable.keep_unreadable(row for row in rows if row.sealed is None)
+        sendable = [(row, timer) for row in rows if (timer := row.sealed or row.timer) is not None]
         # By object: two timers of a batch may be equal.
         answer = send_in_time([timer for _, timer in sendable], self.ready, clock=self.clock, within=within)
         rejected = {id(rejection.timer): rejection for rejection in answer.rejected}
         for row, timer in sendable:
             rejection = rejected.get(id(timer))
             if rejection is None:
-                sent.append(str(job_id_of(timer.job)))
+                sent.append(id_of(timer))
             elif rejection.is_permanent:
                 buried += self.unsendable.keep(row, rejection.reason)
             else:
@@ -79,7 +80,7 @@ class Promoter:
             if row.timer is None:
                 paced.append(row)
             elif (booking := next(bookings, None)) is not None:
-                paced.append(replace(row, timer=replace(row.timer, not_before=booking)))
+                paced.append(StoredTimer(row.key, replace(row.timer, not_before=booking), written_at=row.written_at))
             else:
                 break
         return paced

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from functions.domain.far_ring.sealed_timer import Sendable
 from functions.domain.far_ring.send_times import sendings
-from functions.domain.jobs.job import Timer
 from functions.ports.clock import Clock
 from functions.ports.ready_queue import ReadyQueue, Rejected
 
@@ -20,7 +20,7 @@ class Sent:
     waited: timedelta = timedelta(0)
 
 
-def send_in_time(timers: Sequence[Timer], ready: ReadyQueue, *, clock: Clock, within: timedelta) -> Sent:
+def send_in_time(timers: Sequence[Sendable], ready: ReadyQueue, *, clock: Clock, within: timedelta) -> Sent:
     """Send all of these timers. A queue that refuses one is not waited for any more."""
     if not within or not timers:
         return Sent(ready.send(timers))

@@ -15,7 +15,7 @@ from functions.ports.shards import ShardLease
 from functions.ports.timers import StoredTimer
 from functions.scanner.leases import Leases
 from functions.scanner.owed_alarms import OwedAlarms
-from functions.scanner.pages import Pages
+from functions.scanner.pages import PAGE, Pages
 from functions.scanner.promote import Promoted
 
 OUT_OF_TIME = "80 % of the time limit is used"
@@ -98,8 +98,11 @@ class Tick:
         return self.has_time(priority) and now < until
 
     def may_wait(self, rows: Sequence[StoredTimer], *, is_last: bool) -> timedelta:
-        """How long sending these may take beside the sending itself. is_last: of their bucket and class; else they are many, and nobody waits."""
-        if not is_last:
+        """How long sending these may take beside the sending itself. is_last: of their bucket and class.
+
+        Nobody waits where there are many: more in that class than a page, or more than that in this tick before.
+        """
+        if not is_last or self.sent >= PAGE:
             return timedelta(0)
         return min(self.patience.most, self._spare + self._granted(rows))
 
@@ -142,7 +145,7 @@ class Tick:
         self._checkpoint(is_last=True)
 
     def _granted(self, rows: Sequence[StoredTimer]) -> timedelta:
-        return self.patience.a_job * sum(row.timer is not None for row in rows)
+        return self.patience.a_job * sum(row.alarm is None for row in rows)
 
     def _ends_of(self, priority: Priority) -> float:
         kept = FLOOR * (Priority.LOW - priority) + (ALARMS_FLOOR if self.owed.is_due else 0)

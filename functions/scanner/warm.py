@@ -39,7 +39,7 @@ class Warmer:
         for counted in (self._jobs, self._sent):
             for passed in [key for key in counted if key[2] < now]:
                 del counted[passed]
-        found = Counter(_due(row) for row in rows if row.timer is not None or row.alarm is not None)
+        found = Counter(filter(None, map(_due, rows)))
         for (priority, second), count in found.items():
             key = (shard, priority, second)
             before = self._jobs[key]
@@ -54,8 +54,7 @@ class Warmer:
         return self.most[priority] - sum(count for key, count in self._sent.items() if key[:2] == (shard, priority))
 
 
-def _due(row: StoredTimer) -> tuple[Priority, int]:
-    if row.timer is not None:
-        return row.timer.job.priority, to_seconds(row.timer.wakes_at)
-    assert row.alarm is not None
-    return row.alarm.priority, to_seconds(row.alarm.link.at)
+def _due(row: StoredTimer) -> tuple[Priority, int] | None:
+    if timer := row.sealed or row.timer:
+        return timer.job.priority, to_seconds(timer.wakes_at)
+    return (row.alarm.priority, to_seconds(row.alarm.link.at)) if row.alarm is not None else None

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from functions.domain.far_ring.flow_turn import is_turn
 from functions.domain.instants import MILLISECOND
-from functions.domain.jobs.claims import lease_of
+from functions.domain.jobs.claims import CLAIMED_AHEAD, lease_of
 from functions.domain.jobs.collection import is_collected, release_in
 from functions.domain.jobs.job import Delivery, Timer
 from functions.domain.jobs.job_id import job_id_of
@@ -69,8 +69,7 @@ class Attempts:
         now = self.clock.now()
         if lease_of(timer.job.timeout, now=max(now, timer.wakes_at)) > ends_at:
             return self.claimer.put_off(timer, message, now=now)
-        while (left := timer.wakes_at - self.clock.now()) > timedelta(0):
-            self.clock.sleep(left)
+        self._wait_for(timer.wakes_at - CLAIMED_AHEAD if self.preconditions.may_be_ahead(timer) else timer.wakes_at)
         permission = self.preconditions.enter(timer)
         if permission is None:
             return None
@@ -94,6 +93,7 @@ class Attempts:
             self.releases.after(timer)
         if not isinstance(claim, Claim):
             return claim
+        self._wait_for(timer.wakes_at)
         if release_in(timer.job) is not None:
             return self.releases.give(timer, claim, permission, message)
         if timer.job.delivery is Delivery.AT_MOST_ONCE:
@@ -120,3 +120,7 @@ class Attempts:
             is_settled = self.settler.end(timer, claim, Event.SUCCEED, result=result)
         # Whoever has the attempt by now may have got it by this very message, and needs it should it die.
         return outcome if is_settled else Returned("somebody else has settled it, or is at it")
+
+    def _wait_for(self, instant: datetime) -> None:
+        while (left := instant - self.clock.now()) > timedelta(0):
+            self.clock.sleep(left)

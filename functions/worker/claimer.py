@@ -38,7 +38,9 @@ class Claimer:
     def claim(self, timer: Timer, message: Message) -> Claim | Returned | None:
         """The right to run the attempt; or what happens to the message instead."""
         now = self.clock.now()
-        claim = Claim(owner=self.token(), fence=0, lease_until=lease_of(timer.job.timeout, now=now))
+        # What is claimed ahead of its instant is called at its instant, and has all of its time from then on.
+        lease_until = lease_of(timer.job.timeout, now=max(now, timer.wakes_at))
+        claim = Claim(owner=self.token(), fence=0, lease_until=lease_until)
         match timer.job.delivery:
             case Delivery.AT_LEAST_ONCE:
                 if timer.job.reads_cancel and self._is_cancelled(timer):

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from math import isfinite
 
-from functions.domain.jobs.claims import lease_of
+from functions.domain.jobs.claims import lease_of, may_be_claimed_ahead
+from functions.domain.jobs.collection import release_in
 from functions.domain.jobs.job import Timer
 from functions.domain.targets.concurrency import Permit
 from functions.domain.tenants.attempts import comes_too_late, paused_until, resumed
@@ -75,6 +76,11 @@ class Preconditions:
             self.settler.park(waiting, until=until, reason="its tenant is paused", metric="parked_by_pause")
             return None
         return resumed(timer, plan, now=now)
+
+    def may_be_ahead(self, timer: Timer) -> bool:
+        """Whether `enter`, and its claim, may come a moment before its instant: no permit is held for nothing meanwhile."""
+        is_alone = release_in(timer.job) is None and not isfinite(self.plans.of(timer.job.tenant).max_concurrency)
+        return is_alone and may_be_claimed_ahead(timer)
 
     def enter(self, timer: Timer) -> Permission | None:
         """What its claim may begin with; None when it is parked. Each permission is followed by one `leave`.

@@ -16,9 +16,13 @@ _GONE_OR_FORBIDDEN = {
     "s3:ListBucket": "Without it S3 answers 403 for an object that is gone, as for one that is forbidden.",
 }
 
+_FIRST_USE = {
+    "secretsmanager:CreateSecret": "Where a stage has its secret made on first use: once, and the stages of the tests have theirs.",
+}
+
 BY_FUNCTION = {
-    "api": _POLLED | _GONE_OR_FORBIDDEN,
-    "worker": _POLLED | _GONE_OR_FORBIDDEN,
+    "api": _POLLED | _GONE_OR_FORBIDDEN | _FIRST_USE,
+    "worker": _POLLED | _GONE_OR_FORBIDDEN | _FIRST_USE,
     "dead_letters": _POLLED,
 }
 
@@ -29,8 +33,10 @@ def reason(function: str, action: str) -> str | None:
     return known.get(action) or known.get(f"{action.partition(':')[0]}:*")
 
 
-SOMETIMES = frozenset(("api", action) for action in _POLLED)
-"""Granted only where a stage has submission queues."""
+SOMETIMES = frozenset(
+    {("api", action) for action in _POLLED} | {(name, action) for name in ("api", "worker") for action in _FIRST_USE}
+)
+"""Granted only where a stage has submission queues, or its secret is made on first use."""
 
 
 def reasons() -> frozenset[tuple[str, str]]:

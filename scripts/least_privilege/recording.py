@@ -91,6 +91,7 @@ OPERATIONS: Mapping[str, Callable[[Params], Needs]] = {
     "s3.HeadObject": _on_object("s3:GetObject"),
     "s3.ListObjectsV2": _on("Bucket", "s3:ListBucket"),
     "s3.PutObject": _on_object("s3:PutObject"),
+    "secretsmanager.CreateSecret": _on("Name", "secretsmanager:CreateSecret"),
     "secretsmanager.GetSecretValue": _on("SecretId", "secretsmanager:GetSecretValue"),
     "sns.Publish": _on("TopicArn", "sns:Publish"),
     "sns.PublishBatch": _on("TopicArn", "sns:Publish"),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from functions.domain.far_ring.delays import delay_seconds
-from functions.domain.far_ring.timer_record import encode_envelope
+from functions.domain.far_ring.sealed_timer import Sendable, envelope_of, opened
 from functions.domain.far_ring.warming import BODY
 from functions.domain.instants import SECOND
 from functions.domain.jobs.job import Priority, Timer
@@ -60,18 +60,18 @@ class InMemoryReadyQueue:
         waiting = Counter(message.priority for message in self.messages.values() if message.visible_at <= now)
         return {priority: Depth(held[priority], waiting[priority]) for priority in Priority}
 
-    def send(self, timers: Sequence[Timer]) -> list[Rejected]:
+    def send(self, timers: Sequence[Sendable]) -> list[Rejected]:
         rejected: list[Rejected] = []
         for timer in timers:
-            if rejection := self.refuses(timer):
-                rejected.append(rejection)
+            if rejection := self.refuses(opened(timer)):
+                rejected.append(replace(rejection, timer=timer))
                 continue
             delay = delay_seconds(timer.wakes_at, now=self.clock.now(), precision=timer.job.precision)
             self._sent += 1
             message_id = f"m{self._sent}"
             self.messages[message_id] = QueuedMessage(
                 message_id,
-                encode_envelope([timer]),
+                envelope_of(timer),
                 # The queue's own clock counts the delay.
                 self.clock.instant + delay * SECOND,
                 timer.job.priority,

@@ -16,7 +16,7 @@ from functions.domain.jobs.job_id import JobId
 from functions.domain.lifecycle import State
 from functions.domain.operations.operation import OwnedDay
 from functions.domain.wheel import Wheel
-from functions.ports.timers import Page, StoredTimer
+from functions.ports.timers import Page, StoredTimer, sealed_row
 from testkit.fakes.clock import FakeClock
 from testkit.fakes.kept import kept
 from testkit.fakes.ledger import InMemoryLedger
@@ -55,7 +55,8 @@ class InMemoryTimerStore:
 
     def read(self, bucket: int, shard: int, *, after: str = "", limit: int) -> Page:
         keys = sorted(key for key in self.rows.get((bucket, shard), {}) if key > after)
-        rows = [_stored(key, self.rows[bucket, shard][key]) for key in keys[:limit]]
+        records = self.rows.get((bucket, shard), {})
+        rows = [sealed_row(key, records[key]) or _stored(key, records[key]) for key in keys[:limit]]
         return Page(rows, is_last=len(keys) <= limit)
 
     def days(self, tenant: str) -> list[OwnedDay]:

@@ -54,13 +54,14 @@ from testkit import fakes
 from testkit.builders import LOCAL_WHEEL
 from testkit.dynamodb_local import DynamoDBLocal
 from testkit.world.tables import create_table
+from tests.short_run import moto
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 S = TypeVar("S")
 
-ON_DYNAMODB = ("moto", pytest.param("dynamodb_local", marks=pytest.mark.dynamodb_local))
+ON_DYNAMODB = (moto(), pytest.param("dynamodb_local", marks=pytest.mark.dynamodb_local))
 """The engines that the adapters run on."""
 
 _numbers = itertools.count(1)

@@ -39,6 +39,7 @@ from functions.domain.targets.options import Method
 from functions.domain.tenants.deletion import DeletionStage, decode_deletion, encode_deletion
 from functions.domain.tenants.plan import TenantStatus, decode_tenant, encode_tenant
 from scripts.synthesis import ROOT
+from tests.short_run import first_of
 from tests.stored_meaning import Release
 
 STORED_BYTES: list[dict[str, Any]] = json.loads(Path(__file__).with_name("stored_meaning.json").read_text())
@@ -187,21 +188,23 @@ def test_every_member_that_may_be_stored_is_spelled_out_here(enum: type[Enum]):
     assert [name for name in missing if (enum, name) != (State, "ABSENT")] == []  # absent is no row at all
 
 
-@pytest.mark.parametrize("enum", VALUES_STORED, ids=lambda enum: enum.__name__)
+@pytest.mark.parametrize("enum", first_of(VALUES_STORED), ids=lambda enum: enum.__name__)
 def test_an_enum_whose_values_change_places_is_found_out(a_copy: Release, enum: type[Enum]):
     a_copy.becomes({enum.__module__: with_rotated_values(source_of(enum.__module__), enum.__name__)})
 
     assert misread(a_copy)
 
 
-@pytest.mark.parametrize(("module", "table"), [(module, table) for module, tables in CODES.items() for table in tables])
+@pytest.mark.parametrize(
+    ("module", "table"), first_of((module, table) for module, tables in CODES.items() for table in tables)
+)
 def test_codes_that_change_places_are_found_out(a_copy: Release, module: str, table: str):
     a_copy.becomes({module: with_rotated_codes(source_of(module), table)})
 
     assert misread(a_copy)
 
 
-@pytest.mark.parametrize(("name", "other"), OTHER_DEFAULTS.items())
+@pytest.mark.parametrize(("name", "other"), first_of(OTHER_DEFAULTS.items()))
 def test_another_default_of_what_is_stored_is_found_out(a_copy: Release, name: str, other: str):
     module = "functions.domain.schedules.defaults"
 
@@ -211,7 +214,7 @@ def test_another_default_of_what_is_stored_is_found_out(a_copy: Release, name: s
 
 
 @pytest.mark.parametrize(
-    ("module", "old", "new"), [(module, *change) for module, changes in IN_PLACE.items() for change in changes]
+    ("module", "old", "new"), first_of((module, *change) for module, changes in IN_PLACE.items() for change in changes)
 )
 def test_another_default_where_it_is_read_is_found_out(a_copy: Release, module: str, old: str, new: str):
     source = source_of(module)
@@ -230,28 +233,30 @@ def test_every_default_of_what_is_stored_is_tried():
 
 @pytest.mark.parametrize(
     ("module", "old", "new"),
-    [
-        ("functions.domain.jobs.retry", "= Strategy.DECORRELATED_JITTER", "= Strategy.FIXED"),
-        ("functions.domain.jobs.retry", "attempts: int = 5", "attempts: int = 25"),
-        (
-            "functions.domain.schedules.schedule",
-            "timeout: timedelta = timedelta(seconds=30)",
-            "timeout: timedelta = timedelta(1)",
-        ),
-        (
-            "functions.domain.schedules.schedule",
-            "misfire: Misfire = Misfire.FIRE_ALL",
-            "misfire: Misfire = Misfire.SKIP",
-        ),
-        (
-            "functions.domain.schedules.schedule",
-            "overlap: Overlap = Overlap.ALLOW",
-            "overlap: Overlap = Overlap.FORBID",
-        ),
-        ("functions.domain.schedules.schedule", "history: int = 10", "history: int = 3"),
-        ("functions.domain.schedules.schedule", "roll: Roll = Roll.SKIP", "roll: Roll = Roll.AFTER"),
-        ("functions.domain.targets.options", "method: Method = Method.POST", "method: Method = Method.PUT"),
-    ],
+    first_of(
+        [
+            ("functions.domain.jobs.retry", "= Strategy.DECORRELATED_JITTER", "= Strategy.FIXED"),
+            ("functions.domain.jobs.retry", "attempts: int = 5", "attempts: int = 25"),
+            (
+                "functions.domain.schedules.schedule",
+                "timeout: timedelta = timedelta(seconds=30)",
+                "timeout: timedelta = timedelta(1)",
+            ),
+            (
+                "functions.domain.schedules.schedule",
+                "misfire: Misfire = Misfire.FIRE_ALL",
+                "misfire: Misfire = Misfire.SKIP",
+            ),
+            (
+                "functions.domain.schedules.schedule",
+                "overlap: Overlap = Overlap.ALLOW",
+                "overlap: Overlap = Overlap.FORBID",
+            ),
+            ("functions.domain.schedules.schedule", "history: int = 10", "history: int = 3"),
+            ("functions.domain.schedules.schedule", "roll: Roll = Roll.SKIP", "roll: Roll = Roll.AFTER"),
+            ("functions.domain.targets.options", "method: Method = Method.POST", "method: Method = Method.PUT"),
+        ]
+    ),
 )
 def test_another_default_of_requests_changes_nothing_that_is_stored(a_copy: Release, module: str, old: str, new: str):
     source = source_of(module)

@@ -47,7 +47,7 @@ def test_a_timer_is_read_as_it_was_put(timers: TimerStore):
     timer = a_row(attempt=3, backoff=timedelta(seconds=4), payload=Payload(text='"\ufffe\x00\U0001f600"'))
 
     assert timers.put([timer]) == []
-    assert timers.read(BUCKET, SHARD, limit=10).rows == [StoredTimer(key_of(timer), timer)]
+    assert [(row.key, row.timer) for row in timers.read(BUCKET, SHARD, limit=10).rows] == [(key_of(timer), timer)]
 
 
 def test_putting_nothing_changes_nothing(timers: TimerStore):

@@ -32,7 +32,7 @@ from tickwheel.local.checkout import find_checkout
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("e2e")]
 
-LONG = ("BurnFastLong", "BurnFast", "JobsAreLate")
+LONG = ("BurnFastLong", "JobsAreLate")
 """Alarms that need a window of an hour, and one of five minutes that ends with it."""
 
 HOUR, FIVE_MINUTES = 3600, 300

@@ -452,10 +452,8 @@ FAULTS: dict[str, Fault] = {
     "DroppedWorker": lambda_takes_retries_for_a_loop,
     "DroppedDeadLetters": lambda_takes_retries_for_a_loop,
     "RescueRate": workers_die,
-    "BurnFast": jobs_are_late,
     "BurnFastLong": jobs_are_late,
     "BurnFastShort": jobs_are_late,
-    "BurnSlow": jobs_are_late_for_hours,
     "BurnSlowLong": jobs_are_late_for_hours,
     "BurnSlowShort": jobs_are_late_for_hours,
     "BurnSteady": jobs_are_late_day_after_day,
@@ -583,7 +581,7 @@ def test_a_few_late_jobs_wake_nobody(watched: Watched) -> None:
     watched.stage.travel(timedelta(seconds=3600 - watched.now % 3600))
     watched.scan()
     watched.handle("sweeper", {}, Context())
-    assert not watched.in_alarm() & {"BurnFast", "BurnFastLong", "JobsAreLate"}
+    assert not watched.in_alarm() & {"BurnFastLong", "JobsAreLate"}
 
 
 def jobs_were_due_before_they_were_submitted(watched: Watched) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from bench.cost_inputs import every_metric, read_measured
 from bench.emitted import measure, name_of
+from functions.domain.metrics import Watching
 from scripts.synthesis import Templates
 from testkit.cloudwatch.alarms import Alarms
 from testkit.events import Context
@@ -17,8 +18,16 @@ from tests.integration.stage import NAMESPACE
 FUNCTIONS_WITH_TICKS = ("sweeper", "operations")
 
 
+@pytest.fixture(params=Watching)
+def watching(request: pytest.FixtureRequest) -> Watching:
+    return request.param
+
+
 @pytest.fixture
-def watched(full: Templates, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Watched]:
+def watched(
+    watching: Watching, full: Templates, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Watched]:
+    monkeypatch.setenv("WATCHING", watching)
     with watched_stage(Alarms(full.scheduler["Resources"]), monkeypatch, capsys) as watched:
         yield watched
 
@@ -34,28 +43,38 @@ def emitted_by(watched: Watched) -> set[str]:
     return {name_of(metric) for metric in watched.data.values if metric.namespace == NAMESPACE}
 
 
-def test_an_idle_stage_emits_what_its_bill_counts(watched: Watched) -> None:
+def test_an_idle_stage_emits_what_its_bill_counts(watching: Watching, watched: Watched) -> None:
     for _ in range(10):
         pass_a_minute(watched)
 
-    assert emitted_by(watched) == set(read_measured().emitted["idle"])
+    assert emitted_by(watched) == set(read_measured(watching=watching).emitted["idle"])
 
 
-def test_a_stage_with_a_job_emits_what_its_bill_counts(watched: Watched) -> None:
+def test_a_stage_with_a_job_emits_what_its_bill_counts(watching: Watching, watched: Watched) -> None:
     pass_a_minute(watched)
     watched.run("api", watched.stage.submit)
     watched.work()
 
-    emitted = read_measured().emitted
+    emitted = read_measured(watching=watching).emitted
     while_it_waits = {f"{gauge} service=sweeper" for gauge in ("depth", "budget")}  # here nobody looked meanwhile
     assert emitted_by(watched) == {*emitted["idle"], *emitted["request"], *emitted["near"]} - while_it_waits
 
 
-def test_what_is_kept_is_what_is_counted_now() -> None:
-    found = measure()
+def test_what_is_kept_is_what_is_counted_now(watching: Watching) -> None:
+    found = measure(watching)
 
-    assert found == read_measured().emitted
-    assert {name for names in found.values() for name in names} < set(every_metric())
+    assert found == read_measured(watching=watching).emitted
+    assert {name for names in found.values() for name in names} < set(every_metric(watching))
+
+
+def test_a_job_on_a_stage_that_is_watched_for_the_essential_adds_one_metric() -> None:
+    emitted = read_measured(watching=Watching.ESSENTIAL).emitted
+
+    assert {cause: list(names) for cause, names in emitted.items()} == {
+        "idle": [],
+        "request": [],
+        **{cause: ["late service=worker"] for cause in ("near", "far", "fire", "retry")},
+    }
 
 
 def test_each_cause_adds_what_it_is_named_after() -> None:

@@ -33,7 +33,7 @@ from infra.schedule import Definition, InvalidDefinition, Schedule
 from infra.scheduler import Tickwheel
 from infra.scheduler_access import DeployedTickwheel
 from infra.stage import Stage
-from infra.stage_parts import InvalidStage
+from infra.stage_parts import InvalidStage, Watching
 from infra.surroundings import Domain, Tables
 from infra.throughput import WarmThroughput
 from scripts import check_example
@@ -42,6 +42,7 @@ from tests.infra.golden import FOLDER, rendered
 from tests.pages import DOCS
 
 DEV = Stage.named("dev")
+FULL = dataclasses.replace(DEV, watching=Watching.FULL)
 KEPT = json.loads((Path(__file__).parents[2] / "cdk.json").read_text())["context"]
 
 
@@ -180,6 +181,7 @@ class TestTargets:
 
         assert "<Targets:ExportsOutputFnGetAttQueue" in flat(worker["Environment"]["Variables"]["ALLOWED_TARGETS"])
 
+    @pytest.mark.long
     def test_an_encrypted_queue_brings_what_its_key_needs(self, user: App) -> None:
         key = kms.Key(cdk.Stack(user.app, "Targets"), "Key")
         queue = sqs.Queue(key, "Queue", queue_name="reports", encryption_master_key=cast("kms.IKey", key))
@@ -243,6 +245,7 @@ class TestNetwork:
             assert function["Role"]["Fn::GetAtt"][0] in of_type(template, "AWS::IAM::Role")
         assert "VpcConfig" not in function_of(template, "resources")
 
+    @pytest.mark.long
     def test_groups_that_are_given_take_the_place_of_ours(self, user: App) -> None:
         vpc = ec2.Vpc.from_vpc_attributes(
             user.stack, "Vpc", vpc_id="vpc-1", availability_zones=["a"], private_subnet_ids=["subnet-1"]
@@ -287,6 +290,7 @@ def test_the_api_has_a_name_of_its_own(user: App) -> None:
     assert asked in [f"<{name}.ApiEndpoint>" for name in of_type(template, "AWS::ApiGatewayV2::Api")]
 
 
+@pytest.mark.long
 def test_all_alarms_go_to_the_topic_that_is_given(user: App) -> None:
     topic = sns.Topic.from_topic_arn(user.stack, "Topic", "arn:aws:sns:us-east-1:123456789012:on-call")
     user.tickwheel(alarms_to=topic)
@@ -312,6 +316,7 @@ def test_a_topic_and_an_address_for_alarms_exclude_each_other(user: App) -> None
         user.tickwheel(dataclasses.replace(DEV, alarm_email="ann@example.com"), alarms_to=topic)
 
 
+@pytest.mark.long
 def test_tables_are_those_of_the_stage_but_for_what_is_said(user: App) -> None:
     tables = Tables(
         retained=False,
@@ -337,6 +342,7 @@ def test_a_table_that_there_is_not_is_refused(user: App, tables: Tables) -> None
 
 
 class TestPlaces:
+    @pytest.mark.long
     def test_both_stacks_are_where_the_stack_around_them_is(self, tmp_path: Path) -> None:
         user = App(tmp_path, account="111122223333", region="eu-central-1")
         scheduler = user.tickwheel()
@@ -344,12 +350,14 @@ class TestPlaces:
         for stack in (scheduler.storage, scheduler.scheduler):
             assert (stack.account, stack.region) == ("111122223333", "eu-central-1")
 
+    @pytest.mark.long
     def test_or_where_the_app_says(self, user: App) -> None:
         env = cdk.Environment(account="111122223333", region="ap-southeast-2")
         scheduler = Tickwheel(user.app, "Elsewhere", stage=DEV, env=env)
 
         assert (scheduler.scheduler.account, scheduler.storage.region) == ("111122223333", "ap-southeast-2")
 
+    @pytest.mark.long
     def test_in_another_region_and_partition_nothing_names_the_usual_ones(self, tmp_path: Path) -> None:
         """A literal of a region or a partition would deploy, and fail when it is used."""
         user = App(tmp_path, account="111122223333", region="cn-north-1")
@@ -380,6 +388,7 @@ class TestAspects:
         for role in roles:
             assert flat(role["Properties"]["PermissionsBoundary"]).endswith(":policy/developers")
 
+    @pytest.mark.long
     def test_tags_are_on_all_that_can_have_them(self, user: App) -> None:
         cdk.Tags.of(user.tickwheel(resources=True)).add("team", "orders")
 
@@ -390,6 +399,7 @@ class TestAspects:
                 for each in of_type(templates[name], kind).values():
                     assert {"Key": "team", "Value": "orders"} in each["Properties"]["Tags"]
 
+    @pytest.mark.long
     def test_a_key_that_exists_encrypts_what_resources_log_too(self, user: App) -> None:
         arn = "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"
         user.tickwheel(dataclasses.replace(DEV, customer_key=arn), resources=True)
@@ -433,6 +443,7 @@ class TestGrants:
         assert exported["ApiId"]["Export"] == {"Name": "Tickwheel-dev-ApiId"}
         assert exported["ResourcesFunctionArn"]["Export"] == {"Name": "Tickwheel-dev-Resources"}
 
+    @pytest.mark.long
     def test_two_grants_of_a_role_are_one_principal_and_another_tenant_is_another(self, user: App) -> None:
         scheduler, function = user.tickwheel(), user.function()
         scheduler.grant_submit(function, tenant="acme")
@@ -444,6 +455,7 @@ class TestGrants:
         principals = of_type(template, "Custom::TickwheelPrincipal").values()
         assert sorted(each["Properties"]["Tenant"] for each in principals) == ["acme", "globex"]
 
+    @pytest.mark.long
     def test_a_function_is_deployed_when_its_role_may_act(self, user: App) -> None:
         scheduler, function = user.tickwheel(), user.function()
         scheduler.grant_submit(function, tenant="acme")
@@ -453,6 +465,7 @@ class TestGrants:
         (deployed,) = of_type(template, "AWS::Lambda::Function").values()
         assert set(of_type(template, "Custom::TickwheelPrincipal")) <= set(deployed["DependsOn"])
 
+    @pytest.mark.long
     def test_a_function_with_a_name_may_be_a_target_and_submit(self, user: App) -> None:
         function = user.function(function_name="orders")
         scheduler = user.tickwheel(targets=[function])
@@ -469,6 +482,7 @@ class TestGrants:
         with pytest.raises(InvalidStage, match="tenant is 'a b'"):
             scheduler.grant_submit(user.function(), tenant="a b")
 
+    @pytest.mark.long
     def test_what_carries_resources_out_may_become_an_operator_and_nothing_else(self, user: App) -> None:
         user.tickwheel(resources=True)
 
@@ -490,6 +504,7 @@ class TestGrants:
         assert "ResourcesFunctionArn" not in template["Outputs"]
         assert not [name for name in template["Resources"] if name.startswith("Resources")]
 
+    @pytest.mark.long
     def test_another_app_uses_a_scheduler_by_its_outputs(self, user: App) -> None:
         scheduler = DeployedTickwheel(
             user.stack,
@@ -548,6 +563,7 @@ class TestSchedules:
     def test_without_an_id_it_is_called_by_its_place(self, user: App) -> None:
         assert re.fullmatch("User-Nightly-[0-9A-F]{8}", self.schedule(user).schedule_id)
 
+    @pytest.mark.long
     def test_its_target_and_those_of_its_callbacks_may_be_constructs(self, user: App) -> None:
         queue = sqs.Queue(user.stack, "Queue", queue_name="reports")
         self.schedule(user, user.tickwheel(targets=[queue]), target=queue, job={"on_failure": queue})
@@ -591,7 +607,7 @@ class TestSchedules:
 
 class TestMetrics:
     def test_each_is_one_that_is_emitted(self, user: App) -> None:
-        scheduler = user.tickwheel()
+        scheduler = user.tickwheel(FULL)
         found = {name: getattr(scheduler, name)() for name in dir(scheduler) if name.startswith("metric_")}
 
         assert len(found) == 9
@@ -599,14 +615,15 @@ class TestMetrics:
             assert metric.namespace == "Tickwheel/dev"
             assert metric.metric_name in EMITTED[metric.dimensions["service"]]
 
+    @pytest.mark.long
     def test_lag_is_told_of_a_priority_too(self, user: App) -> None:
-        metric = user.tickwheel().metric_lag(priority="critical", statistic="p50", period=cdk.Duration.minutes(5))
+        metric = user.tickwheel(FULL).metric_lag(priority="critical", statistic="p50", period=cdk.Duration.minutes(5))
 
         assert metric.dimensions == {"service": "worker", "priority": "critical"}
         assert (metric.statistic, metric.period.to_minutes()) == ("p50", 5)
 
     def test_what_nothing_emits_is_refused_and_what_several_do_wants_a_name(self, user: App) -> None:
-        scheduler = user.tickwheel()
+        scheduler = user.tickwheel(FULL)
 
         assert scheduler.metric("failed", service="api" if "failed" in EMITTED["api"] else "worker")
         with pytest.raises(UnknownMetric, match="nothing emits a metric 'lags'"):
@@ -616,7 +633,15 @@ class TestMetrics:
         with pytest.raises(UnknownMetric, match="priority"):
             scheduler.metric_lag(priority="urgent")
 
+    def test_one_that_a_stage_does_not_emit_is_refused_and_told_what_to_do(self, user: App) -> None:
+        scheduler = user.tickwheel(DEV)
 
+        assert scheduler.metric_late().metric_name == "late"
+        with pytest.raises(UnknownMetric, match=r"'lag_ms' is no metric of dev, .* watching=Watching.FULL"):
+            scheduler.metric_lag()
+
+
+@pytest.mark.long
 def test_a_scheduler_may_stand_below_an_app_as_before(user: App, templates_of: Callable[..., Any]) -> None:
     Tickwheel(user.app, "dev", stage=DEV)
 
@@ -632,6 +657,7 @@ class TestTheExample:
         assert len(of_type(shop, "AWS::CloudWatch::Alarm")) == 1
         assert len(templates) == 3
 
+    @pytest.mark.long
     def test_a_finding_would_be_seen(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(check_example, "OF_ITS_OWN", ())
 
@@ -653,6 +679,7 @@ class TestThePage:
         assert len(methods) == 12
         assert [name for name in methods if f"`{name}" not in self.PAGE] == []
 
+    @pytest.mark.long
     def test_it_says_how_many_bytes_are_left_for_targets(self, user: App, monkeypatch: pytest.MonkeyPatch) -> None:
         sizes: dict[str, int] = {}
 

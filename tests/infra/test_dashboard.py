@@ -61,11 +61,11 @@ def test_every_alarm_is_on_top_and_each_in_one_place(fully_watched: Templates) -
     assert {widget["y"] for widget in shown} == {0}
     names = [arn.rpartition(":")[2] for widget in shown for arn in widget["properties"]["alarms"]]
     single = set(fully_watched.of_type("AWS::CloudWatch::Alarm"))
-    # Those that page, the tickets, and of what pages the parts; a rate of burning is explained by its own composite.
+    # Those that page, the tickets, and of what pages the parts.
     assert len(names) == len(set(names))
-    assert {name for name in single if "Burns" not in name} <= set(names)
+    assert single <= set(names)
     composites = set(fully_watched.of_type("AWS::CloudWatch::CompositeAlarm"))
-    assert {name for name in composites if "Burns" not in name} <= set(names)
+    assert composites <= set(names)
 
 
 def test_the_lines_of_what_is_promised_are_in_the_graphs_of_the_lag(full: Templates) -> None:

@@ -136,6 +136,7 @@ def test_the_client_and_the_command_run_where_nothing_else_is_installed(python: 
     subprocess.run([python, "-c", "from tickwheel.client import Client"], check=True)
 
 
+@pytest.mark.long
 def test_the_extra_cdk_brings_the_cost_of_a_stage_and_not_its_picture(python: Path, tmp_path: Path) -> None:
     command = [python.parent / "tickwheel", "cost", "--jobs-per-day", "1000", "--picture", "cost.png"]
 
@@ -211,6 +212,7 @@ def test_both_wheels_have_the_version_that_one_asks_of_the_other(wheels: dict[st
     assert wheels[ENGINE].name.startswith(f"{ENGINE}-{version()}-")
 
 
+@pytest.mark.long
 def test_the_same_sources_make_the_same_bytes(wheels: dict[str, Path], tmp_path: Path) -> None:
     assert main(tmp_path / "again") == 0
 

@@ -21,8 +21,6 @@ FOR_POWERTOOLS = {
     "POWERTOOLS_SERVICE_NAME",
     "POWERTOOLS_METRICS_NAMESPACE",
     "POWERTOOLS_LOGGER_LOG_EVENT",
-    "POWERTOOLS_TRACER_CAPTURE_RESPONSE",
-    "POWERTOOLS_TRACER_CAPTURE_ERROR",
 }
 
 
@@ -69,6 +67,7 @@ def test_logs_and_metrics_carry_the_name_of_their_function_and_stage(
     assert environment["POWERTOOLS_SERVICE_NAME"] == function
     assert environment["POWERTOOLS_METRICS_NAMESPACE"] == f"Tickwheel/{any_stage.name}"
     assert environment["LOG_LEVEL"] == ("DEBUG" if any_stage.emulated else "INFO")
+    assert environment["WATCHING"] == any_stage.watching
 
 
 def test_the_api_knows_whom_to_call_for_a_new_operation(templates: Templates) -> None:

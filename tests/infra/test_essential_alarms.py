@@ -69,6 +69,7 @@ def alarms(templates_of: Callable[[StageValue], Templates]) -> Alarms:
 
 @pytest.fixture
 def watched(alarms: Alarms, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Watched]:
+    monkeypatch.setenv("WATCHING", Watching.ESSENTIAL)
     with watched_stage(alarms, monkeypatch, capsys) as watched:
         for _ in range(3):
             faults.be_well(watched)
@@ -110,11 +111,11 @@ def test_one_shard_that_ticks_is_enough_to_tell_silence_from_a_shard_that_is_beh
     assert watched.in_alarm() == {"PromotionLag"}
 
 
-def test_an_incident_is_counted_beside_what_it_is_and_has_no_dimensions(watched: Watched) -> None:
+def test_an_incident_has_no_dimensions_and_what_it_is_stands_in_the_log_alone(watched: Watched) -> None:
     faults.a_job_fails_for_good(watched)
     counted = [of for of in watched.data.values if of.name == INCIDENTS]
     assert counted == [metric(NAMESPACE, INCIDENTS)]
-    assert {of.name for of in watched.data.values} & set(MUST_BE_ZERO) == {"dead_lettered"}
+    assert {of.name for of in watched.data.values} & set(MUST_BE_ZERO) == set()
 
 
 def test_every_essential_alarm_pages_and_leads_to_the_runbook(templates_of: Callable[[StageValue], Templates]) -> None:

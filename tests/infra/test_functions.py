@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from importlib.util import find_spec
 
 import pytest
@@ -28,6 +29,14 @@ def test_a_function_is_small_traced_and_logs_to_a_group_of_its_own(function: str
     assert len(properties["Layers"]) == 1
     group = dev.of_type("AWS::Logs::LogGroup")[properties["LoggingConfig"]["LogGroup"]["Ref"]]
     assert group["Properties"]["RetentionInDays"] == 7
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_function_of_a_stage_without_traces_begins_none(
+    function: str, templates_of: Callable[[Stage], Templates]
+) -> None:
+    templates = templates_of(Stage.named("small"))
+    assert templates.functions()[function]["Properties"]["TracingConfig"] == {"Mode": "PassThrough"}
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

@@ -14,11 +14,14 @@ import aws_cdk as cdk
 import pytest
 
 from functions.domain.targets.handler_names import BUILT_IN
+from functions.runtime.settings import WorkerSettings
 from functions.worker.handlers import HANDLERS
 from infra import handler_names
+from infra.environment_room import check_room
 from infra.event_templates import EventRule
 from infra.handler_names import InvalidHandlers, own_handlers, read_handlers
 from infra.handlers import HandlersBundler, NamesBundler, names_of
+from infra.handlers_environment import TAKEN, check_handlers_environment
 from infra.scheduler import Tickwheel
 from infra.stage import Stage
 from infra.stage_parts import InvalidStage
@@ -224,7 +227,7 @@ def test_requirements_that_nobody_can_install_are_named(jobs: Path, tmp_path: Pa
 
 @pytest.fixture
 def with_handlers(jobs: Path) -> Templates:
-    return synthesise(Stage.named("dev"), handlers=jobs)
+    return synthesise(Stage.named("dev"), handlers=jobs, handlers_environment={"SMTP_HOST": "mail.example.com"})
 
 
 def layers(templates: Templates) -> dict[str, list[str]]:
@@ -248,9 +251,38 @@ def test_the_worker_gets_the_handlers_the_api_their_names_and_nobody_else_anythi
     }
 
 
-def test_no_environment_changes_with_handlers(with_handlers: Templates, dev: Templates) -> None:
+def test_no_environment_changes_with_handlers_but_by_what_they_are_given_in_the_worker(
+    with_handlers: Templates, dev: Templates
+) -> None:
     for function in dev.functions():
-        assert with_handlers.environment(function) == dev.environment(function)
+        given = {"SMTP_HOST": "mail.example.com"} if function == "worker" else {}
+        assert with_handlers.environment(function) == {**dev.environment(function), **given}
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ("SMTP_HOST=x", "give texts by their names"),
+        ({"SMTP-HOST": "x"}, "'SMTP-HOST' is no name"),
+        ({"STAGE": "x"}, "STAGE is the worker's own: use another name, such as APP_STAGE"),
+        ({"AWS_REGION": "x"}, "AWS_REGION is the worker's own"),
+        ({"PORT": 25}, "PORT is 25: a variable is a text"),
+    ],
+)
+def test_variables_that_would_be_lost_or_break_the_worker_are_refused(environment: Any, said: str) -> None:
+    with pytest.raises(InvalidStage, match=said):
+        check_handlers_environment(environment, has_handlers=True)
+
+
+def test_every_setting_of_the_worker_is_its_own() -> None:
+    assert WorkerSettings.model_fields.keys() <= TAKEN
+
+
+def test_variables_are_for_handlers_and_have_what_room_is_left() -> None:
+    with pytest.raises(InvalidStage, match="without handlers, which would read it"):
+        check_handlers_environment({"SMTP_HOST": "x"}, has_handlers=False)
+    with pytest.raises(InvalidStage, match=r"may have 4104 bytes .* but Lambda takes 4096"):
+        check_room(cdk.Stack(), {"PLANS": "x" * 4_000, "SMTP_HOST": "\u00fc" * 45})
 
 
 def test_a_stage_without_handlers_has_what_it_had(templates_of: Callable[[Stage], Templates]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from functions.domain.events import EVENTS
 from functions.domain.lifecycle import State
 from functions.domain.metrics import DIMENSIONS, INCIDENTS, VALUES
-from infra.metrics import BURYING, EMITTED, UnknownMetric, emitted
+from infra.metrics import BURYING, EMITTED, UnknownMetric, emitted, emitted_at
 from infra.stage import Stage
 from infra.stage_parts import Watching
 from scripts.synthesis import ROOT, Templates
@@ -70,6 +70,27 @@ def test_the_dashboard_shows_only_metrics_that_are_emitted(full: Templates) -> N
 def test_the_dashboard_shows_every_metric_that_is_emitted(full: Templates) -> None:
     shown = {(row[3], row[1]) for row in graphed(full) if row[0] == NAMESPACE and len(row) == 4}
     assert shown == {(service, name) for service, names in EMITTED.items() for name in names}
+
+
+def test_a_stage_that_is_watched_for_the_essential_emits_what_its_alarms_look_at_and_nothing_else(
+    dev: Templates,
+) -> None:
+    asked = {
+        (name, tuple(sorted((each["Name"], each["Value"]) for each in dimensions)))
+        for name, dimensions in own_metrics(dev)
+    }
+    every = {
+        (name, (("service", service),)) for service, names in emitted_at(Watching.ESSENTIAL).items() for name in names
+    }
+    assert asked == {*every, (INCIDENTS, ())}
+
+
+@pytest.mark.parametrize("by", [None, ("ring", "far")])
+def test_an_alarm_over_what_only_a_fully_watched_stage_emits_is_refused(by: tuple[str, str] | None) -> None:
+    fully = dataclasses.replace(Stage.named("dev"), watching=Watching.FULL)
+    assert emitted("lag_ms", service="worker", stage=fully, by=by).metric_name == "lag_ms"
+    with pytest.raises(UnknownMetric, match="is no metric of dev, which is watched for the essential: watch it fully"):
+        emitted("lag_ms", service="worker", stage=Stage.named("dev"), by=by)
 
 
 def test_every_metric_that_a_function_counts_is_known() -> None:
@@ -156,9 +177,9 @@ def test_the_lag_is_shown_by_each_percentile_for_each_dimension(full: Templates)
 
 def test_a_widget_over_a_dimension_that_nothing_emits_is_refused() -> None:
     with pytest.raises(UnknownMetric, match="'lag_ms' is not counted by tenant"):
-        emitted("lag_ms", service="worker", stage=Stage.named("dev"), by=("tenant", "acme"))
+        emitted("lag_ms", service="worker", stage=Stage.named("prod"), by=("tenant", "acme"))
     with pytest.raises(UnknownMetric, match="'lag_ms' is not counted by ring 'middle'"):
-        emitted("lag_ms", service="worker", stage=Stage.named("dev"), by=("ring", "middle"))
+        emitted("lag_ms", service="worker", stage=Stage.named("prod"), by=("ring", "middle"))
 
 
 def check_emitted(name: str, dimensions: dict[str, str]) -> None:

@@ -38,10 +38,8 @@ for command in INDEX:
 """Prints those of all commands."""
 
 
-def _running(folder: Path) -> Run:
-    """Runs `tickwheel` of the environment in a folder, in another that is empty."""
-    work = folder / "work"
-    work.mkdir()
+def _environment(folder: Path) -> dict[str, str]:
+    """That of somebody who has Java and the usual programs, and whose home is in the folder."""
     caches = {
         "UV_CACHE_DIR": os.environ.get("UV_CACHE_DIR", str(Path.home() / ".cache" / "uv")),
         "NPM_CONFIG_CACHE": os.environ.get("NPM_CONFIG_CACHE", str(Path.home() / ".npm")),
@@ -53,13 +51,20 @@ def _running(folder: Path) -> Run:
     }
     java = shutil.which("java")
     path = ["/usr/bin", "/bin", *([str(Path(java).parent)] if java else [])]
-    environment = {
+    return {
         **kept,
         **caches,
         "HOME": str(folder / "home"),
         "PATH": os.pathsep.join(path),
         "AWS_EC2_METADATA_DISABLED": "true",
     }
+
+
+def _running(folder: Path) -> Run:
+    """Runs `tickwheel` of the environment in a folder, in another that is empty."""
+    work = folder / "work"
+    work.mkdir()
+    environment = _environment(folder)
 
     def run(command: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -127,6 +132,7 @@ def test_a_command_for_a_scheduler_says_that_none_is_known(client_alone: Run) ->
     assert client_alone("local down").returncode == 0
 
 
+@pytest.mark.long
 def test_a_verification_runs(whole: Run) -> None:
     done = whole("verify --jobs 100 --seed 1 --json")
 
@@ -134,6 +140,7 @@ def test_a_verification_runs(whole: Run) -> None:
     assert json.loads(done.stdout)["seed"] == 1
 
 
+@pytest.mark.long
 @pytest.mark.dynamodb_local
 def test_a_verification_on_dynamodbs_own_engine_fetches_it(whole: Run) -> None:
     done = whole("verify --jobs 100 --seed 3 --on dynamodb --json")
@@ -142,6 +149,7 @@ def test_a_verification_on_dynamodbs_own_engine_fetches_it(whole: Run) -> None:
     assert json.loads(done.stdout)["on"] == "dynamodb"
 
 
+@pytest.mark.long
 def test_a_simulation_runs_and_writes_its_report_into_the_folder(whole: Run, whole_folder: Path) -> None:
     done = whole("simulate fresh_account --reduced")
 
@@ -149,6 +157,7 @@ def test_a_simulation_runs_and_writes_its_report_into_the_folder(whole: Run, who
     assert (whole_folder / "work" / "simulation" / "fresh_account.html").is_file()
 
 
+@pytest.mark.long
 def test_a_cost_is_that_of_the_checkout(whole: Run) -> None:
     command = "cost --jobs-per-day 1000000 --schedules 10000 --json"
     ours = subprocess.run(
@@ -161,6 +170,7 @@ def test_a_cost_is_that_of_the_checkout(whole: Run) -> None:
     assert json.loads(done.stdout) == json.loads(ours.stdout)
 
 
+@pytest.mark.long
 def test_a_diagnosis_of_nobodys_account_says_that_aws_knows_no_caller(whole: Run) -> None:
     done = whole("doctor --json")
 
@@ -168,6 +178,7 @@ def test_a_diagnosis_of_nobodys_account_says_that_aws_knows_no_caller(whole: Run
     assert [check["name"] for check in json.loads(done.stdout)["checks"]] == ["caller"], done.stderr
 
 
+@pytest.mark.long
 def test_the_smoke_test_lists_its_checks_and_finds_no_stage(whole: Run) -> None:
     listed, local = whole("smoke --list"), whole("smoke --stage local --quick")
 
@@ -177,6 +188,7 @@ def test_the_smoke_test_lists_its_checks_and_finds_no_stage(whole: Run) -> None:
     assert "start it with `tickwheel local up`" in local.stderr
 
 
+@pytest.mark.long
 def test_each_module_of_what_verifies_simulates_and_examines_can_be_imported(whole: Run, whole_folder: Path) -> None:
     del whole
     program = f"""

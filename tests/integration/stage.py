@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -64,6 +66,10 @@ CONSTANTS = {
 }
 
 
+_client: Callable[..., Any] = cache(boto3.client)
+"""A client of a service for all stages of a process: making one takes longer than most of what a test asks of it."""
+
+
 class TravellingClock(system_clock.SystemClock):
     """The system's clock, moved on by the test together with those of the stores."""
 
@@ -82,16 +88,16 @@ class Stage:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._patch = monkeypatch
         self._heard: list[ModuleType] = []
-        self.dynamodb: DynamoDBClient = boto3.client("dynamodb")
-        self.sqs: SQSClient = boto3.client("sqs")
-        self.s3: S3Client = boto3.client("s3")
+        self.dynamodb: DynamoDBClient = _client("dynamodb")
+        self.sqs: SQSClient = _client("sqs")
+        self.s3: S3Client = _client("s3")
         for schema in tables.ALL_TABLES:
             create_table(self.dynamodb, schema)
         self.urls = {queue: self.sqs.create_queue(QueueName=queue)["QueueUrl"] for queue in (*QUEUES, *OF_ACME, FILES)}
         self.s3.create_bucket(Bucket=BUCKET)
         self.s3.create_bucket(Bucket=AUDIT_BUCKET)
         self.s3.create_bucket(Bucket=FILES_BUCKET)
-        self.firehose: FirehoseClient = boto3.client("firehose")
+        self.firehose: FirehoseClient = _client("firehose")
         self.firehose.create_delivery_stream(
             DeliveryStreamName=AUDIT_STREAM,
             ExtendedS3DestinationConfiguration={
@@ -100,7 +106,7 @@ class Stage:
                 "Prefix": "lines/",
             },
         )
-        self.secrets: SecretsManagerClient = boto3.client("secretsmanager")
+        self.secrets: SecretsManagerClient = _client("secretsmanager")
         self.webhook_secret = self.secrets.create_secret(Name="webhooks", SecretString=MASTER_KEYS)["ARN"]
         environment = {
             **CONSTANTS,

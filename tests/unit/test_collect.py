@@ -1,5 +1,6 @@
 """Collections: jobs of a key are given to their target together."""
 
+import itertools
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -40,6 +41,7 @@ from functions.ports.targets import Failed, Invocation, Outcome, Pending, Succee
 from testkit.builders import LOCAL_WHEEL, NOON, a_filter, a_job, a_submission, a_timer, an_operation
 from testkit.observed import CrashError, DeathError, Watched
 from testkit.scheduler import World, pass_time
+from tests.short_run import one_in
 
 HOURLY = Collect(key="export", window=HOUR)
 LATER = RetryPolicy(strategy=Strategy.FIXED, attempts=3, base=HOUR, cap=HOUR)
@@ -678,10 +680,10 @@ _STORE_CALLS = [
 ]
 
 
-@pytest.mark.parametrize("nth", [1, 2, 3])
-@pytest.mark.parametrize("after", [True, False])
-@pytest.mark.parametrize("call", _STORE_CALLS)
-@pytest.mark.parametrize("error", [CrashError, DeathError])
+@pytest.mark.parametrize(
+    ("error", "call", "after", "nth"),
+    one_in(5, itertools.product([CrashError, DeathError], _STORE_CALLS, [True, False], [1, 2, 3])),
+)
 def test_a_fault_anywhere_loses_nothing_and_ends_nothing_twice(
     world: World, call: str, error: type[BaseException], after: bool, nth: int
 ):

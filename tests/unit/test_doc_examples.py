@@ -64,6 +64,7 @@ NOT_RUN = Counter(
         "docs/health.md": 1,
         "docs/importing.md": 2,
         "docs/installing.md": 2,
+        "docs/model.md": 1,
         "docs/restore.md": 6,
         "docs/schedules.md": 1,
         "docs/simulation.md": 1,

@@ -127,7 +127,7 @@ def test_a_prepared_account_is_named_and_each_check_has_a_line() -> None:
     assert "ok        region: eu-south-1" in lines
     assert "ok        bootstrap: version 6; needed: version 6" in lines
     assert "ok        other stages: none" in lines
-    assert any(line.startswith(f"ok        {CONCURRENCY.name}: 1,000; needed: 20 (8 workers") for line in lines)
+    assert any(line.startswith(f"ok        {CONCURRENCY.name}: 1,000; needed: 14 (8 workers") for line in lines)
     assert {line.split()[0] for line in lines[1:]} == {"ok"}
 
 

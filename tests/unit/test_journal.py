@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from aws_lambda_powertools import Metrics
 
-from functions.domain.metrics import DIMENSIONS, INCIDENTS, MUST_BE_ZERO, SILENT_AT_ZERO
+from functions.domain.metrics import DIMENSIONS, INCIDENTS, MUST_BE_ZERO, SILENT_AT_ZERO, Watching
 from functions.runtime import observability
 from functions.runtime.observability import PowertoolsJournal
 
@@ -227,3 +227,91 @@ class TestIncidents:
         journal.flush()
 
         assert not any(INCIDENTS in blob for blob in blobs(capsys))
+
+
+class TestWatchedForTheEssential:
+    @pytest.fixture
+    def journal(self, monkeypatch: pytest.MonkeyPatch) -> PowertoolsJournal:
+        monkeypatch.setattr(observability, "metrics", Metrics(namespace="Tickwheel", service="worker"))
+        return PowertoolsJournal(Watching.ESSENTIAL)
+
+    def test_one_line_has_what_alarms_look_at_as_metrics_and_the_rest_as_fields(
+        self, journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]
+    ):
+        journal.count("attempts", 2)
+        journal.observe("late", 0.0)
+        journal.observe("late", 1.0)
+        journal.observe("lag_ms", 12.5, ring="near", priority="high", kind="job")
+        journal.observe("target_ms", 104)
+        journal.flush()
+
+        (line,) = blobs(capsys)
+        (directive,) = line["_aws"]["CloudWatchMetrics"]
+        assert directive == {
+            "Namespace": "Tickwheel",
+            "Dimensions": [["service"]],
+            "Metrics": [{"Name": "late", "Unit": "Count"}],
+        }
+        assert (line["message"], line["service"], line["late"]) == ("observed", "worker", [0.0, 1.0])
+        assert line["counts"] == {"attempts": 2}
+        assert line["values"] == [
+            {"target_ms": 104},
+            {"lag_ms": 12.5, "ring": "near", "priority": "high", "kind": "job"},
+        ]
+
+    def test_what_no_alarm_looks_at_is_no_metric(self, journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]):
+        journal.count("jobs_submitted", 3)
+        journal.flush()
+
+        assert blobs(capsys) == [{"message": "observed", "service": "worker", "counts": {"jobs_submitted": 3}}]
+
+    def test_a_counter_with_an_alarm_is_a_metric(self, journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]):
+        journal.count("requests_failed")
+        journal.flush()
+
+        (line,) = blobs(capsys)
+        assert (line["requests_failed"], "counts" in line) == ([1.0], False)
+        assert line["_aws"]["CloudWatchMetrics"][0]["Metrics"] == [{"Name": "requests_failed", "Unit": "Count"}]
+
+    def test_an_incident_pages_and_the_line_says_what_it_is(
+        self, journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]
+    ):
+        journal.count("dead_lettered")
+        journal.flush()
+
+        together, line = blobs(capsys)
+        assert together[INCIDENTS] == 1
+        assert line["counts"] == {"dead_lettered": 1}
+        assert "_aws" not in line
+
+    def test_nothing_is_written_where_nothing_was_observed(
+        self, journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]
+    ):
+        journal.count("audited", 0)
+        journal.observe("promotion_lag_s", 0)
+        journal.flush()
+        journal.flush()
+
+        assert blobs(capsys) == []
+
+    def test_a_lag_that_is_over_ends_its_alarm(self, journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]):
+        for value in (90, 0, 0):
+            journal.observe("promotion_lag_s", value)
+            journal.flush()
+
+        assert [line["promotion_lag_s"] for line in blobs(capsys)] == [[90.0], [0.0]]
+
+    def test_a_line_has_a_hundred_values_of_a_kind_and_each_value_is_in_one_line(
+        self, journal: PowertoolsJournal, capsys: pytest.CaptureFixture[str]
+    ):
+        journal.count("attempts", 250)
+        for number in range(250):
+            journal.observe("late", float(number == 249))
+            journal.observe("target_ms", number)
+        journal.flush()
+
+        lines = blobs(capsys)
+        assert [len(line["late"]) for line in lines] == [100, 100, 50]
+        assert [value["target_ms"] for line in lines for value in line["values"]] == list(range(250))
+        assert [line.get("counts") for line in lines] == [{"attempts": 250}, None, None]
+        assert sum(sum(line["late"]) for line in lines) == 1

@@ -1,3 +1,4 @@
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -22,6 +23,7 @@ from functions.services.schedules.materialiser import Carried, Chain
 from testkit.builders import NOON, a_link, a_schedule, a_template, a_window, an_occurrence_timer, every
 from testkit.observed import CrashError, DeathError, Watched
 from testkit.scheduler import World
+from tests.short_run import one_in
 from tests.unit.test_occurrences import heard_of
 
 ON, REFUSED, BROKEN = Carried.ON, Carried.REFUSED, Carried.BROKEN
@@ -116,6 +118,8 @@ class TestOrder:
 
 
 CALLS = ["ready.send", "timers.put_alarms", "schedules.advance"]
+INTERVALS = [timedelta(seconds=20), MINUTE, 7 * MINUTE]
+EACH_DEATH = one_in(5, itertools.product(INTERVALS, [1, 2, 3], CALLS, ["before", "after"]))
 
 
 class TestDeaths:
@@ -138,10 +142,7 @@ class TestDeaths:
         assert (state.link.at, state.alarm_at) == (NOON + 3 * MINUTE, NOON + 3 * MINUTE)
         assert (state.fire_count, state.skips) == (3, {})
 
-    @pytest.mark.parametrize("when", ["before", "after"])
-    @pytest.mark.parametrize("call", CALLS)
-    @pytest.mark.parametrize("number", [1, 2, 3])
-    @pytest.mark.parametrize("interval", [timedelta(seconds=20), MINUTE, 7 * MINUTE])
+    @pytest.mark.parametrize(("interval", "number", "call", "when"), EACH_DEATH)
     def test_whenever_a_scanner_dies_each_fire_of_its_schedules_has_its_effect_once(
         self, world: World, call: str, when: str, number: int, interval: timedelta
     ):
@@ -268,10 +269,7 @@ class TestRepeats:
 
 
 class TestFigures:
-    @pytest.mark.parametrize("when", ["before", "after"])
-    @pytest.mark.parametrize("call", CALLS)
-    @pytest.mark.parametrize("number", [1, 2, 3])
-    @pytest.mark.parametrize("interval", [timedelta(seconds=20), MINUTE, 7 * MINUTE])
+    @pytest.mark.parametrize(("interval", "number", "call", "when"), EACH_DEATH)
     def test_whenever_a_scanner_dies_each_gap_is_counted_once(
         self, world: World, call: str, when: str, number: int, interval: timedelta
     ):

@@ -1,12 +1,14 @@
+import json
 import random
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from functions.api.jobs.submit import Accepted
 from functions.domain.errors import InvalidJob, KeyReused, NotPlaced, TickwheelError
+from functions.domain.far_ring import timer_record
 from functions.domain.far_ring.timer_record import INLINE_LIMIT, unpack
 from functions.domain.instants import MILLISECOND, SECOND
 from functions.domain.jobs.job import Delivery, Job, Payload, Precision, Priority, Timer
@@ -542,3 +544,20 @@ class FailingPayloads(InMemoryPayloadStore):
 
     def put(self, job: Job, text: str) -> str:
         raise ConnectionError
+
+
+@pytest.mark.parametrize("due_at", [SOON, LATER])
+def test_a_payload_is_packed_once_for_its_size_its_record_and_its_bill(
+    world: World, due_at: datetime, monkeypatch: pytest.MonkeyPatch
+):
+    packed: list[bytes] = []
+    compress = timer_record.zlib.compress
+    monkeypatch.setattr(timer_record.zlib, "compress", lambda text, level: packed.append(text) or compress(text, level))
+    text = json.dumps(["x" * 1_000])
+
+    accepted = world.submit(a_submission(due_at=due_at, payload=text))
+
+    assert packed == [text.encode()]
+    sent = world.ready.sent[0] if due_at == SOON else world.rows.get(parse_job_id(accepted.job_id))
+    assert sent is not None
+    assert unpack(sent.job.payload) == text

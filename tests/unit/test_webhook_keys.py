@@ -10,6 +10,7 @@ from moto import mock_aws
 
 from functions.adapters.webhook_keys import KEPT, SecretsManagerWebhookKeys
 from functions.domain.errors import MalformedWebhookSecret
+from functions.domain.targets.webhooks import first_use_name, name_to_make
 from testkit.fakes import FakeClock
 
 if TYPE_CHECKING:
@@ -108,3 +109,58 @@ def test_without_any_key_nothing_can_be_signed(store: Store):
 
     with pytest.raises(ClientError):
         store.ids()
+
+
+FIRST_USE = "arn:aws:secretsmanager:us-east-1:123456789012:secret:Tickwheel-small-WebhookKeys"
+
+
+class TestFirstUse:
+    """Of a stage whose secret is made by the first function that needs it."""
+
+    def keys(self, store: Store, secret_id: str = FIRST_USE) -> SecretsManagerWebhookKeys:
+        return SecretsManagerWebhookKeys(store.client, secret_id, clock=store.clock)
+
+    def test_the_first_who_asks_makes_the_secret_and_all_others_read_it(self, store: Store):
+        first, second = self.keys(store).masters(), self.keys(store).masters()
+
+        assert first == second
+        assert [key.id for key in first] == ["k1"]
+        assert len(first[0].secret) >= 32
+        named = [each.get("Name") for each in store.client.list_secrets()["SecretList"]]
+        assert sorted(map(str, named)) == ["Tickwheel-small-WebhookKeys", "keys"]
+
+    def test_of_two_who_make_it_at_once_both_sign_with_what_stands_there(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ):
+        made, other = self.keys(store), self.keys(store)
+        create = store.client.create_secret
+        found: list[Any] = []
+
+        def create_behind_another(**request: Any) -> Any:
+            monkeypatch.setattr(store.client, "create_secret", create)
+            found.append(other.masters())
+            return create(**request)
+
+        monkeypatch.setattr(store.client, "create_secret", create_behind_another)
+
+        assert [made.masters()] == found
+
+    def test_one_that_came_with_its_stage_is_never_made_anew(self, store: Store):
+        store.client.delete_secret(SecretId=store.arn, ForceDeleteWithoutRecovery=True)
+
+        with pytest.raises(ClientError, match="ResourceNotFoundException"):
+            store.ids()
+
+        assert store.client.list_secrets()["SecretList"] == []
+
+    def test_one_that_waits_for_its_deletion_is_not_replaced(self, store: Store):
+        self.keys(store).masters()
+        store.client.delete_secret(SecretId="Tickwheel-small-WebhookKeys")
+
+        with pytest.raises(ClientError, match="InvalidRequestException"):
+            self.keys(store).masters()
+
+    def test_what_may_be_made_is_told_by_the_name(self):
+        assert name_to_make(FIRST_USE) == "Tickwheel-small-WebhookKeys" == first_use_name("small")
+        assert name_to_make(f"{FIRST_USE}-AbCdEf") is None
+        assert name_to_make("arn:aws:secretsmanager:us-east-1:123456789012:secret:WebhookKeys6C9D-AbCdEf") is None

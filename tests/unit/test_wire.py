@@ -300,7 +300,9 @@ def spaced(body: bytes) -> bytes:
 def headers_of(items: list[tuple[str, str]]) -> dict[str, str]:
     found = {name.lower(): value for name, value in items}
     # Which of botocore's features a call uses.
-    found["user-agent"] = " ".join(part for part in found["user-agent"].split() if not part.startswith("m/"))
+    # Powertools adds its own to every client of botocore's, once a process has imported it.
+    of_single_calls = ("m/", "PT/", "PTEnv/")
+    found["user-agent"] = " ".join(part for part in found["user-agent"].split() if not part.startswith(of_single_calls))
     return found
 
 

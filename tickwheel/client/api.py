@@ -101,7 +101,9 @@ class Client(JobCalls, FlowCalls):
         self._on_wait = on_wait
         self._timeouts = Timeouts.of(timeout)
         if transport is None and self._endpoint.is_on_this_machine:
-            transport = LoopbackTransport(httpx.HTTPTransport())  # otherwise httpx's own, which honours a proxy
+            transport = LoopbackTransport(
+                httpx.HTTPTransport(verify=self._endpoint.verify)
+            )  # otherwise httpx's own, which honours a proxy
         self._http = httpx.Client(auth=connection.auth, transport=transport)
         self.schedules = Schedules(self._call)
         """Operations on schedules."""

@@ -103,7 +103,7 @@ class AsyncClient(AsyncJobCalls, AsyncFlowCalls):
         self._timeouts = Timeouts.of(timeout)
         if transport is None and self._endpoint.is_on_this_machine:
             transport = AsyncLoopbackTransport(
-                httpx.AsyncHTTPTransport()
+                httpx.AsyncHTTPTransport(verify=self._endpoint.verify)
             )  # otherwise httpx's own, which honours a proxy
         self._http = httpx.AsyncClient(auth=connection.auth, transport=transport)
         self.schedules = AsyncSchedules(self._call)

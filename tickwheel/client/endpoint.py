@@ -2,6 +2,7 @@
 
 import os
 import re
+import ssl
 from dataclasses import dataclass
 
 import httpx
@@ -56,6 +57,11 @@ class Endpoint:
     def is_on_this_machine(self) -> bool:
         """Whether the name can only mean this machine."""
         return self.host in ("127.0.0.1", "::1", "localhost") or self.host.endswith(".localhost")
+
+    @property
+    def verify(self) -> ssl.SSLContext | bool:
+        """What httpx verifies certificates with. Reading those of all authorities takes longer than a request to this machine."""
+        return True if httpx.URL(self.url).scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
     @property
     def is_local_cloud(self) -> bool:

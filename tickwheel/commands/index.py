@@ -19,7 +19,7 @@ INDEX: Mapping[str, Listed] = {
     "complete": Listed("Complete an attempt: report that its target has succeeded.", ("jobs",)),
     "context": Listed("Name the schedulers that you work with, and say which one commands use.", ("contexts",)),
     "cost": Listed(
-        "Estimate the monthly cost of a stage from measured units and list prices, compared with EventBridge Scheduler.",
+        "Estimate the monthly cost of a stage from measured units and list prices, compared with EventBridge Scheduler or another stage.",
         ("cost",),
     ),
     "dead-letters": Listed("List, replay and purge dead letters: jobs that failed for good.", ("dead_letters",)),

@@ -24,7 +24,7 @@ from functions.domain.lifecycle import State
 from functions.domain.operations.operation import OwnedDay
 from functions.domain.wheel import Wheel
 from functions.ports.clock import Clock
-from functions.ports.timers import Page, StoredTimer
+from functions.ports.timers import Page, StoredTimer, sealed_row
 
 FarRow = TypeVar("FarRow", Timer, ScheduleAlarm)
 
@@ -68,7 +68,10 @@ class DynamoDBTimerStore:
             found = self.table.query("p = :p AND s > :after_s", limit=limit, only="s, j", p=partition, after_s=after)
         else:
             found = self.table.query("p = :p", limit=limit, only="s, j", p=partition)
-        return _page(found)
+        return Page(
+            rows=[sealed_row(item["s"], item.get("j", "")) or _read(item) for item in found.items],
+            is_last=not found.last,
+        )
 
     def days(self, tenant: str) -> list[OwnedDay]:
         """One Query of marks. Raises Undecodable."""

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSPreparedRequest
 from botocore.exceptions import ClientError, HTTPClientError, NoCredentialsError
 from botocore.hooks import first_non_none_response
@@ -27,6 +26,7 @@ from functions.adapters.wire.bodies import decode, decode_error, encode
 from functions.adapters.wire.connections import Connections
 from functions.adapters.wire.endpoints import resolve
 from functions.adapters.wire.services import Operation, Service, operations_of
+from functions.adapters.wire.signer import Signer, host_of
 
 _REFUSED = 300
 
@@ -73,6 +73,7 @@ class SignedClient:
         self._operations = {operation.name: operation for operation in operations_of(service).values()}
         self._credentials = session.get_credentials()
         self._endpoint = resolve(service, session, credentials=self._credentials)
+        self._host = host_of(self._endpoint.url)
         self._connections = Connections(self._endpoint.url, config, bundle=session.get_config_variable("ca_bundle"))
         self._headers = {"User-Agent": _user_agent(session, config), **self._endpoint.headers}
         self.meta = Meta(
@@ -165,7 +166,8 @@ class SignedClient:
         if self._credentials is None:
             raise NoCredentialsError
         credentials = self._credentials.get_frozen_credentials()
-        SigV4Auth(credentials, self._endpoint.signing_name, self._endpoint.signing_region).add_auth(request)
+        signed_as = self._endpoint.signing_name, self._endpoint.signing_region
+        Signer(credentials, *signed_as, host=self._host).add_auth(request)
 
     def _read(self, reply: Any) -> dict[str, Any]:
         content, headers, has_blobs = reply.content, reply.headers, self._service.has_blobs

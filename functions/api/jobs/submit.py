@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from functions.domain.errors import InvalidJob, KeyReused, NotPlaced, TickwheelError
-from functions.domain.far_ring.timer_record import INLINE_LIMIT, written_size
+from functions.domain.far_ring.timer_record import INLINE_LIMIT, PACKED, write_payload
 from functions.domain.far_ring.write_units import submission_units
 from functions.domain.faults import fault_of
 from functions.domain.instants import format_instant
@@ -164,9 +164,13 @@ class Submitter:
         )
 
     def _with_stored_payload(self, job: Job, submission: Submission) -> Job:
-        if submission.payload is None or written_size(submission.payload) <= INLINE_LIMIT:
+        if submission.payload is None:
             return job
-        return replace(job, payload=Payload(pointer=self.payloads.put(job, submission.payload)))
+        part, written = write_payload(submission.payload)
+        if len(written.encode()) > INLINE_LIMIT:
+            return replace(job, payload=Payload(pointer=self.payloads.put(job, submission.payload)))
+        # Packed once, however often its record is written.
+        return replace(job, payload=Payload(packed=written)) if part == PACKED else job
 
     def _job(self, submission: Submission) -> Job:
         subshards = self.plans.of(submission.tenant).subshards

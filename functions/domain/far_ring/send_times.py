@@ -15,8 +15,9 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import NamedTuple
 
+from functions.domain.far_ring.sealed_timer import Sendable
 from functions.domain.instants import MILLISECOND, SECOND
-from functions.domain.jobs.job import Precision, Timer
+from functions.domain.jobs.job import Precision
 
 MOMENT = 100 * MILLISECOND
 """What comes due within it goes together; what is left of it beside full batches goes with the next."""
@@ -54,10 +55,10 @@ class Sending(NamedTuple):
     """Timers that go together, so long after they were read."""
 
     after: timedelta
-    timers: Sequence[Timer]
+    timers: Sequence[Sendable]
 
 
-def sendings(timers: Sequence[Timer], *, now: datetime, within: timedelta) -> list[Sending]:
+def sendings(timers: Sequence[Sendable], *, now: datetime, within: timedelta) -> list[Sending]:
     """All of these timers, in the order in which they go. within: how long the last of them may wait.
 
     What is sent `after` its fraction of a second is late by that, and never early. What cannot be met in time goes at once.
@@ -68,7 +69,7 @@ def sendings(timers: Sequence[Timer], *, now: datetime, within: timedelta) -> li
     found = [Sending(timedelta(0), at_once)] if at_once else []
     moments = [(number, list(members)) for number, members in groupby(prompt, key=lambda each: each[0] // MOMENT)]
     numbers = {number for number, _ in moments}
-    held: list[tuple[timedelta, Timer]] = []
+    held: list[tuple[timedelta, Sendable]] = []
     for number, members in moments:
         held += members
         may_be_left = len(held) > FULL and number + 1 in numbers
@@ -78,11 +79,11 @@ def sendings(timers: Sequence[Timer], *, now: datetime, within: timedelta) -> li
     return found
 
 
-def _wait(timer: Timer, *, now: datetime) -> timedelta:
+def _wait(timer: Sendable, *, now: datetime) -> timedelta:
     lead = _EXACT_LEAD if timer.job.precision is Precision.EXACT else timedelta(0)
     left = timer.wakes_at - lead - now
     return left % SECOND if left > timedelta(0) else timedelta(0)
 
 
-def _together(members: Sequence[tuple[timedelta, Timer]]) -> Sending:
+def _together(members: Sequence[tuple[timedelta, Sendable]]) -> Sending:
     return Sending(members[-1][0], [timer for _, timer in members])

@@ -35,11 +35,12 @@ PAYLOAD_LIMIT = 262_144
 """Bytes of a payload, as compact JSON."""
 
 _COMPRESSION_WORTH = 256
+PACKED = "z"
 _OCCURRENCE_PARTS = 9
 _STORED_OPTIONS = TargetOptions(method=STORED.method)
 _MOST = 2**53
 _MOST_MS = 24 * 3_600_000
-_LAST_MS = to_ms(datetime(9999, 1, 1, tzinfo=UTC))
+LAST_MS = to_ms(datetime(9999, 1, 1, tzinfo=UTC))
 
 
 def encode_timer(timer: Timer) -> str:
@@ -182,7 +183,7 @@ def unpack(payload: Payload) -> str | None:
 
 def written_size(payload: str) -> int:
     """Bytes that a payload takes in a record."""
-    return len(_write_payload(payload)[1].encode())
+    return len(write_payload(payload)[1].encode())
 
 
 _UNREADABLE = (
@@ -355,15 +356,16 @@ def _payload_of(payload: Payload) -> dict[str, str]:
         return {"u": payload.pointer}
     if payload.packed is not None:
         return {"z": payload.packed}
-    return dict([_write_payload(payload.text)]) if payload.text is not None else {}
+    return dict([write_payload(payload.text)]) if payload.text is not None else {}
 
 
-def _write_payload(text: str) -> tuple[str, str]:
+def write_payload(text: str) -> tuple[str, str]:
+    """The name of its part of a record, PACKED or another, and what that holds."""
     if len(text) >= _COMPRESSION_WORTH:
         packed = base64.b85encode(zlib.compress(text.encode(), 6)).decode()
         # Counted as it will stand in the record, where quotes inside the text are escaped.
         if len(packed) < len(json.dumps(text, ensure_ascii=False).encode()) - 2:
-            return "z", packed
+            return PACKED, packed
     return "p", text
 
 
@@ -395,4 +397,4 @@ def _integer(number: object) -> int:
 
 def _instant(milliseconds: object) -> datetime:
     """Before the last year of the calendar, so that a wait after it is an instant too."""
-    return from_ms(_whole(milliseconds, most=_LAST_MS))
+    return from_ms(_whole(milliseconds, most=LAST_MS))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from functions.domain.instants import DAY, MILLISECOND, to_ms
-from functions.domain.jobs.job import Timer
+from functions.domain.jobs.job import Delivery, Precision, Timer
 from functions.domain.jobs.past_attempts import PastAttempt
 from functions.domain.lifecycle import TERMINAL, Event, State, sources
 from functions.domain.targets.error_classes import SILENT, WORKER_DIED
@@ -20,6 +20,9 @@ MAX_RESCUES = 3
 
 LEASE_MARGIN = timedelta(seconds=5)
 """What a lease, and a worker's time, has beyond the timeout of an attempt: to settle in."""
+
+CLAIMED_AHEAD = 100 * MILLISECOND
+"""How long before its instant an attempt of an `exact` job is claimed: longer than a store takes to answer, as a rule."""
 
 MOVED_LIFE = timedelta(days=105)
 """How long the row with the new id of a moved job is kept after that job was due. Its end may come late: retries go on
@@ -286,6 +289,19 @@ def is_unchanged(row: LedgerRow | None, seen: LedgerRow | None) -> bool:
 def lease_of(timeout: timedelta, *, now: datetime) -> datetime:
     """Until when an attempt with this timeout belongs to a worker that claims it now."""
     return now + timeout + LEASE_MARGIN
+
+
+def may_be_claimed_ahead(timer: Timer) -> bool:
+    """Whether an attempt may belong to its worker a moment before its instant.
+
+    Its claim is in the ledger or is not, so a cancel that was confirmed has won, and what is claimed can be rescued. A start that is
+    written once cannot: should its worker die in that moment, the job would be lost. Whether a fire becomes a run is decided when it
+    is due, because the run before may end until then; and so is what a flow lets through. A later attempt may be there to look after
+    the one before, whose lease ends at that instant.
+    """
+    job = timer.job
+    is_claimed = job.delivery is Delivery.EXACTLY_ONCE and job.precision is Precision.EXACT
+    return is_claimed and timer.attempt == 1 and job.occurrence is None and not job.flows
 
 
 def after_lease(lease_until: datetime, *, skew: timedelta) -> datetime:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 
 from functions.domain.errors import InvalidInput, InvalidJobId
 from functions.domain.instants import LATEST, from_ms, to_ms
@@ -49,17 +50,32 @@ class JobId:
         return self.delivery is not Delivery.AT_LEAST_ONCE
 
     def __str__(self) -> str:
-        return "~".join(
-            (
-                VERSION,
-                self.tenant,
-                f"{self.priority.value}{_DELIVERY_LETTERS[self.delivery]}",
-                base36(self.bucket),
-                base36(self.shard),
-                base36(to_ms(self.due_at)),
-                self.identity,
-            )
+        return written_id(
+            self.tenant,
+            self.priority,
+            self.delivery,
+            bucket=self.bucket,
+            shard=self.shard,
+            due_ms=to_ms(self.due_at),
+            identity=self.identity,
         )
+
+
+def written_id(
+    tenant: str, priority: Priority, delivery: Delivery, *, bucket: int, shard: int, due_ms: int, identity: str
+) -> str:
+    """A job id as text, from its parts."""
+    return "~".join(
+        (
+            VERSION,
+            tenant,
+            f"{priority.value}{_DELIVERY_LETTERS[delivery]}",
+            _base36_of_place(bucket),
+            _base36_of_place(shard),
+            base36(due_ms),
+            identity,
+        )
+    )
 
 
 def job_id_of(job: Job) -> JobId:
@@ -141,3 +157,7 @@ def base36(number: int) -> str:
         digits = _DIGITS[digit] + digits
         if not number:
             return digits
+
+
+_base36_of_place = lru_cache(maxsize=256)(base36)
+"""Many jobs have the same bucket and shard."""

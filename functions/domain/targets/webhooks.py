@@ -27,6 +27,8 @@ KEY_IDS = "Tickwheel-Key-Ids"
 _KEY_ID = re.compile(r"[A-Za-z0-9_-]{1,32}", re.ASCII)
 _SHORTEST_MASTER = 32
 
+_FIRST_USE = re.compile(r"Tickwheel-[a-z0-9]{1,10}-WebhookKeys", re.ASCII)
+
 
 @dataclass(frozen=True, slots=True)
 class WebhookKey:
@@ -39,6 +41,25 @@ class WebhookKey:
     def shown(self) -> str:
         """As libraries that verify take it."""
         return "whsec_" + base64.b64encode(self.secret).decode()
+
+
+def first_use_name(stage: str) -> str:
+    """The name of the secret of a stage whose secret is made by the first function that needs it."""
+    return f"Tickwheel-{stage}-WebhookKeys"
+
+
+def name_to_make(secret: str) -> str | None:
+    """Under which name a secret that is not there may be made; None for one that came with its stage, and must not be replaced.
+
+    secret: its name, or its ARN. One that Secrets Manager gave has six characters behind the name.
+    """
+    name = secret.rpartition(":")[2]
+    return name if _FIRST_USE.fullmatch(name) else None
+
+
+def new_master_keys(key: str) -> str:
+    """The text of a new secret. key: random, 32 characters at least."""
+    return json.dumps({"current_id": "k1", "current": key})
 
 
 def parse_master_keys(text: str) -> tuple[WebhookKey, ...]:
