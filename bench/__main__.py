@@ -1,4 +1,4 @@
-"""`python -m bench [units] [runs] [lookups] [schedules] [nasty] [calls] [promotion] [logs] [emitted] [cost] [cold_start] [files] [file_rate] [schedule_puts] [schedule_rate] [lag] [recovery]`: measure, print, hold to the budgets; without a name, all.
+"""`python -m bench [units] [runs] [lookups] [schedules] [nasty] [calls] [promotion] [logs] [emitted] [requests] [cost] [cold_start] [files] [file_rate] [schedule_puts] [schedule_rate] [lag] [recovery]`: measure, print, hold to the budgets; without a name, all.
 
 Exits with 1 when a figure breaks its budget, and names it. The figures are in .build/bench; with --keep also in bench/results,
 which the pages quote. `units --only order` measures what has that in its name.
@@ -22,6 +22,7 @@ from bench import (
     nasty,
     promotion,
     recovery,
+    request_time,
     results,
     runs,
     schedule_puts,
@@ -39,6 +40,7 @@ PARTS: Mapping[str, Callable[[Console], list[str]]] = {
     "promotion": promotion.run,
     "logs": logs.run,
     "emitted": emitted.run,
+    "requests": request_time.run,
     "cost": cost_goals.run,
     "cold_start": cold_start.run,
     "files": files.run,

@@ -14,6 +14,7 @@ from bench.cost_fill import FULL_BATCH, POLLS_A_SECOND, Source, likely_batches
 from bench.cost_terms import DAYS, Assumed, Bill, Deployed, Line, Measured, Processor, Workload, billed
 from bench.cost_traces import traces
 from bench.prices import FreeTier
+from functions.domain.far_ring.schedule_alarm import ALARM_LIFE
 from functions.domain.jobs.claims import LEDGER_LIFE, TIMER_LIFE
 
 MINUTES = DAYS * 24 * 60
@@ -25,6 +26,8 @@ GB = 1e9
 
 TIMER_DAYS = TIMER_LIFE.days
 """A far row is kept so long after it was due."""
+ALARM_DAYS = ALARM_LIFE.days
+"""The alarm row of a fire, likewise."""
 LEDGER_DAYS = LEDGER_LIFE.days
 """A ledger row, after its last change."""
 STORED_OVERHEAD = 100
@@ -200,7 +203,7 @@ class Model:
         fires = work.fires / DAYS
         ledgered = 0 if work.delivery == "at_least_once" else work.jobs_a_day
         held = {
-            "far rows": (far * (TIMER_DAYS + work.wait_days) + fires * TIMER_DAYS, self.far_row(work)),
+            "far rows": (far * (TIMER_DAYS + work.wait_days) + fires * ALARM_DAYS, self.far_row(work)),
             "ledger": ((ledgered + fires) * LEDGER_DAYS, assumed.ledger_row),
             "schedules": (work.schedules, assumed.definition_row + assumed.state_row + STORED_OVERHEAD),
         }
@@ -343,7 +346,7 @@ class Model:
         ]
 
     def _metrics(self, work: Workload) -> float:
-        """Metrics, of which CloudWatch bills the hours in which they have a value: each value has an hour of its own, at most."""
+        """Metrics, of which CloudWatch bills the hours in which they have a value: values come at any time of the month."""
         far = work.jobs * work.far_share
         causes = {
             "idle": MINUTES,
@@ -358,8 +361,8 @@ class Model:
             for name in names:
                 values[name] += causes[cause]
         others = self.deployed.metrics - len(values)
-        hours = sum(min(HOURS, count) for count in values.values())
-        return (hours + others * min(HOURS, work.executions * self.assumed.rare)) / HOURS
+        hours = sum(_hours_with(count) for count in values.values())
+        return (hours + others * _hours_with(work.executions * self.assumed.rare)) / HOURS
 
     def _audit(self, work: Workload) -> list[Line]:
         fill = self.fill(work)
@@ -382,3 +385,8 @@ class Model:
             self.line("S3", "payloads read", work.attempts - work.fires, "s3_get"),
             self.line("S3", "payloads kept", kept, "s3_gb_month"),
         ]
+
+
+def _hours_with(values: float) -> float:
+    """Hours of a month that have one of so many values, each at an instant that has nothing to do with the others."""
+    return -math.expm1(-values / HOURS) * HOURS

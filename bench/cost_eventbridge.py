@@ -24,7 +24,7 @@ ALARMS = 4
 """On dead letters, age, errors and throttles."""
 
 _MOST = 1e9
-_STEPS_A_DECADE = 10
+_STEP = 10**0.2
 _CLOSE = 1.001
 
 
@@ -79,14 +79,14 @@ def crossover(model: Model, work: Workload, *, of: Callable[[Bill], float] = lam
         changed = replace(work, jobs_a_day=jobs_a_day)
         return of(model.bill(changed)) > of(eventbridge(model, changed))
 
-    steps = int(_STEPS_A_DECADE * math.log10(_MOST))
-    jobs = [10 ** (step / _STEPS_A_DECADE) for step in range(steps + 1)]
-    dearer = [step for step, each in enumerate(jobs) if is_dearer(each)]
-    if not dearer:
-        return jobs[0]
-    if dearer[-1] == steps:
+    high = _MOST
+    if is_dearer(high):
         return None
-    low, high = jobs[dearer[-1]], jobs[dearer[-1] + 1]
+    # From above: below the last crossing nothing has to be known.
+    while not is_dearer(low := high / _STEP):
+        high = low
+        if high <= 1:
+            return 1.0
     while high / low > _CLOSE:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if is_dearer(middle) else (low, middle)

@@ -14,10 +14,13 @@ from bench.cost_eventbridge import crossover, eventbridge
 from bench.cost_inputs import model_of
 from bench.cost_terms import Assumed, Bill, Workload
 from bench.results import print_table
-from infra.stage import STAGES, Stage
+from infra.stage import Stage
 
 BUSY = 1e8
 """Jobs a day, of which a million more cost what they add: whatever has a bound has reached it."""
+
+STAGES = ("small", "dev", "prod")
+SMALLEST = STAGES[0]
 
 SMALL = Workload(jobs_a_day=10_000, schedules=100)
 LARGE = Workload(jobs_a_day=1e6, schedules=10_000)
@@ -51,18 +54,14 @@ def run(console: Console) -> list[str]:
 
 def figures() -> list[Figure]:
     """All of them."""
-    by_name = {stage.name: stage for stage in STAGES if not stage.emulated}
-    smallest = by_name.get("small", by_name["dev"])
     model = cache(lambda stage: model_of(Stage.named(stage), Assumed()))
     idle = [
-        Figure(name=f"an idle month, `{name}`", value=model(name).bill(Workload(jobs_a_day=0)).usd)
-        for name in by_name
-        if name != "scale"
+        Figure(name=f"an idle month, `{name}`", value=model(name).bill(Workload(jobs_a_day=0)).usd) for name in STAGES
     ]
     small = Figure(
-        name=f"a month of 10,000 jobs a day and 100 schedules, `{smallest.name}`",
-        value=model(smallest.name).bill(SMALL).usd,
-        beside=eventbridge(model(smallest.name), SMALL).usd,
+        name=f"a month of 10,000 jobs a day and 100 schedules, `{SMALLEST}`",
+        value=model(SMALLEST).bill(SMALL).usd,
+        beside=eventbridge(model(SMALLEST), SMALL).usd,
     )
     return [*idle, small, *_millions(), *_crossings()]
 

@@ -20,9 +20,9 @@ from infra.stage import Stage
 _LINES = 1_000
 """Lines of the audit trail that are compressed together."""
 
-WORKER = Processor(job_s=0.0007, call_s=0.00125)
-"""Of a job that calls a handler, and of a request by boto3: measured with the deployed handlers, beside a botocore that answers at
-once. Ours, and those of a worker that is written with Powertools, which cannot do with less."""
+JOB_S = 0.0007
+"""Processor time of a job that calls a handler, beside its requests: measured with the deployed handlers. Of a worker that is written
+with Powertools no less is taken."""
 
 _LOG_DAYS = {"ONE_DAY": 1, "ONE_WEEK": 7, "TWO_WEEKS": 14, "ONE_MONTH": 30, "THREE_MONTHS": 90, "ONE_YEAR": 365}
 _FUNCTIONS = ("api", "scanner", "worker", "sweeper", "operations", "dead_letters")
@@ -44,7 +44,9 @@ def model_of(stage: Stage, assumed: Assumed) -> Model:
 
 def read_measured(log_level: str = "INFO", watching: Watching = Watching.FULL) -> Measured:
     """The results of the benchmarks, as they were last written. log_level, watching: those of the stage."""
-    units, promotion, logs, metrics = (_read(f"{name}.json") for name in ("units", "promotion", "logs", "metrics"))
+    names = ("units", "promotion", "logs", "metrics", "requests")
+    units, promotion, logs, metrics, requests = (_read(f"{name}.json") for name in names)
+    call_ms = requests["processor_ms"]
     lines = [f"{encode_ending(a_job(number))}\n".encode() for number in range(_LINES)]
     return Measured(
         paths={name: _units(found) for name, found in units["paths"].items()},
@@ -55,8 +57,8 @@ def read_measured(log_level: str = "INFO", watching: Watching = Watching.FULL) -
         together=_units(units["together"]),
         log_bytes=logs["levels"][log_level],
         other_log_bytes=logs["powertools"],
-        worker=WORKER,
-        other_worker=WORKER,
+        worker=Processor(job_s=JOB_S, call_s=call_ms["this scheduler"] / 1_000),
+        other_worker=Processor(job_s=JOB_S, call_s=call_ms["boto3"] / 1_000),
         promoted_a_second=promotion["jobs_a_cpu_second"],
         emitted=metrics["emitted"][watching],
         audit_line=sum(map(len, lines)) / len(lines),

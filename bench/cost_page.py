@@ -16,12 +16,13 @@ from bench.cost_others import others
 from bench.cost_report import by_service, draw
 from bench.cost_terms import Assumed, Bill, Workload
 from bench.prices import read_free_tiers
-from infra.stage import STAGES, Stage
+from infra.stage import Stage
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "cost.md"
 COMPARISON = PAGE.with_name("comparison.md")
+KEYS = PAGE.with_name("command-line.md")
 PICTURE = PAGE.parent / "pictures" / "cost.png"
-SMALLEST = "small" if any(stage.name == "small" for stage in STAGES) else "dev"
+SMALLEST = cost_goals.SMALLEST
 SIZES = (
     (SMALLEST, Workload(jobs_a_day=10_000, schedules=100)),
     ("prod", Workload(jobs_a_day=1_000_000, schedules=10_000)),
@@ -79,7 +80,7 @@ def written(page: str) -> str:
         r"batches hold [0-9.]+ messages here and [0-9.]+ there": (
             f"batches hold {model.fill(work):.1f} messages here and {fill_of(model, work):.1f} there"
         ),
-        r"An idle `dev` is\n  [0-9.]+ USD a month": f"An idle `dev` is\n  {_model('dev').bill(Workload(jobs_a_day=1)).usd:.2f} USD a month",
+        r"An idle `dev` is\n  [0-9.]+ USD a month": f"An idle `dev` is\n  {_model('dev').bill(Workload(jobs_a_day=0)).usd:.2f} USD a month",
         r"day and night: [0-9.]+ USD a month": f"day and night: {_usd('dev', 'receives of nothing'):.2f} USD a month",
         r"for [0-9,]+ USD a month": f"for {_usd('scale', 'provisioned pollers, hours'):,.0f} USD a month",
     }
@@ -102,10 +103,19 @@ def written_comparison(page: str) -> str:
     return _with_rows(page, "USD a month", rows)
 
 
+def written_keys(page: str) -> str:
+    """The page of the command line as it should be: what keys cost that are not needed."""
+    keyed, plain = (_model("prod").bill(Workload(jobs_a_day=1_000_000, keyed_share=share)).usd for share in (1, 0))
+    sentence = f"{plain:.2f} USD a month instead of {keyed:.2f}"
+    page, count = re.subn(r"[0-9.]+ USD a month instead of [0-9.]+", sentence, page)
+    assert count == 1, f"docs/command-line.md says {count} times what keys cost"
+    return page
+
+
 def _months() -> Iterable[Row]:
     for name, jobs, schedules in MONTHS:
         work = Workload(jobs_a_day=jobs, schedules=schedules)
-        stages = ("prod",) if jobs >= _LARGE else (SMALLEST, "prod") if SMALLEST == "dev" else (SMALLEST, "dev", "prod")
+        stages = ("prod",) if jobs >= _LARGE else (SMALLEST, "dev", "prod")
         for stage in stages:
             bills = (_model(stage).bill(work), eventbridge(_model(stage), work))
             sums = (usd for bill in bills for usd in (bill.usd, bill.usd_after_free))
@@ -165,6 +175,7 @@ def main() -> None:
     """Replace what the pages say, and the picture."""
     PAGE.write_text(written(PAGE.read_text()))
     COMPARISON.write_text(written_comparison(COMPARISON.read_text()))
+    KEYS.write_text(written_keys(KEYS.read_text()))
     first_page.PAGE.write_text(first_page.written(first_page.PAGE.read_text()))
     models: list[Model] = [_model("dev"), _model("prod")]
     draw(models, SIZES[1][1], PICTURE)

@@ -96,7 +96,7 @@ class Assumed:
     log_line_of_lambda: int = 300
     access_log_line: int = 450
     traced: float = 0.05
-    rare: float = 0.001
+    rare: float = 0.0001
     provisioned: float | None = None
 
 

@@ -40,6 +40,7 @@ ONLY: Mapping[str, tuple[str, ...]] = {
         "results/logs.json",
         "results/metrics.json",
         "results/promotion.json",
+        "results/requests.json",
         "results/units.json",
     )
 }

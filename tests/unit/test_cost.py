@@ -76,7 +76,7 @@ MODEL = Model(
         audit_line_kept=50,
     ),
     prices=read_prices_of_one(),
-    assumed=Assumed(fill=10, batch_s=0.03),
+    assumed=Assumed(fill=10, batch_s=0.03, rare=0.001),
 )
 # A million jobs a day, half of them far, a tenth tried again, ten jobs a request.
 WORK = Workload(
@@ -164,29 +164,30 @@ def test_logs_are_what_executions_ticks_requests_and_lambda_write():
 def test_a_metric_costs_the_hours_in_which_it_has_values():
     few = replace(WORK, jobs_a_day=2)  # 60 a month, 6 requests, 6 retries
 
-    # a and b all month; c 6 hours, d 60, e 30, g 6; the other 63 a thousandth of 60
-    hours = 720 + 720 + 6 + 60 + 30 + 6 + 63 * 0.06
+    # a and b all month; c 6 values in 720 hours, d 60, e 30, g 6; the other 63 a thousandth of 60. Some hours have two.
+    hours = 720 + 720 + 5.97507 + 57.5682 + 29.3836 + 5.97507 + 63 * 0.0599975
     assert line(MODEL.bill(few), "metrics, by hours with values") == (
-        pytest.approx(hours / 720),
-        pytest.approx(hours / 720 * 0.3),
+        pytest.approx(hours / 720, rel=1e-5),
+        pytest.approx(hours / 720 * 0.3, rel=1e-5),
     )
-    assert line(MODEL.bill(replace(few, jobs_a_day=0)), "metrics, by hours with values")[0] == 2
-    # 720 fires: f, too, has a value in every hour
+    assert line(MODEL.bill(replace(few, jobs_a_day=0)), "metrics, by hours with values")[0] == pytest.approx(2)
+    # 720 fires at any time: f has a value in 1 - 1/e of the hours, and a thousandth of them has one of the others
     with_fires = MODEL.bill(replace(few, jobs_a_day=0, schedules=1, fires_a_schedule_day=24, retries=0))
-    assert line(with_fires, "metrics, by hours with values")[0] == pytest.approx(3 + 63 * 0.72 / 720)
+    assert line(with_fires, "metrics, by hours with values")[0] == pytest.approx(
+        2 + 0.632121 + 63 * 0.71964 / 720, rel=1e-5
+    )
 
 
-@pytest.mark.parametrize(("name", "most"), [("small", 2.7), ("dev", 4), ("prod", 20)])
+@pytest.mark.parametrize(("name", "most"), [("small", 2.5), ("dev", 4), ("prod", 15)])
 def test_an_idle_stage_stays_within_its_budget(name: str, most: float):
     stage = model_of(Stage.named(name), Assumed())
 
-    assert most / 2 < stage.bill(Workload(jobs_a_day=1)).usd < most
+    assert most / 2 < stage.bill(Workload(jobs_a_day=0)).usd < most
 
 
 def test_ten_thousand_jobs_a_day_stay_within_their_budget_on_a_small_stage():
     small = model_of(Stage.named("small"), Assumed())
-    # 0.40 of it is the secret of webhooks.
-    assert small.bill(Workload(jobs_a_day=10_000, schedules=100)).usd < 5.40
+    assert small.bill(Workload(jobs_a_day=10_000, schedules=100)).usd < 5
 
 
 def test_a_count_of_usage_is_written_for_each_request_and_each_attempt_where_there_are_few():
@@ -219,9 +220,8 @@ def test_workers_that_are_kept_started_cost_their_memory_all_the_time():
 
 
 def test_an_event_source_is_idle_as_its_stage_limits_it():
-    dev, scale = deployed_of(Stage.named("dev")), deployed_of(Stage.named("scale"))
+    small, dev, scale = (deployed_of(Stage.named(name)) for name in ("small", "dev", "scale"))
 
-    small = deployed_of(Stage.named("small"))
     # Of four classes and of dead letters.
     assert (dev.limited_sources, dev.unlimited_sources, dev.pollers) == (5, 0, 0)
     assert (small.limited_sources, small.unlimited_sources, small.pollers) == (0, 5, 0)
@@ -252,6 +252,8 @@ def test_schedules_cost_their_fires_their_rows_and_their_sweep():
     assert line(bill, "reads: fires of schedules") == (pytest.approx(1.08e6), pytest.approx(0.135))
     # 8,640 passes over 1,000 rows of 600 bytes
     assert line(bill, "reads: the sweep of schedules")[0] == pytest.approx(8_640 * 1_000 * 600 / 8_192)
+    # 24,000 fires a day, whose alarm rows of 819.2 + 100 bytes are kept for three
+    assert line(bill, "storage: far rows")[0] == pytest.approx(24_000 * 3 * 919.2 / 1e9)
     assert line(bill, "storage: schedules")[0] == pytest.approx(1_000 * 2_300 / 1e9)
     assert bill.executions == 720_000
 
@@ -302,10 +304,12 @@ def test_a_batch_takes_its_calls_its_targets_and_the_processor_time_of_each_of_i
     assert half.batch_s(MANY, WHOLE.measured.worker, 10) == pytest.approx(0.19)
 
 
-def test_a_batch_of_ten_on_prod_takes_70_ms_beside_its_targets():
+def test_a_batch_of_ten_on_prod_takes_73_ms_beside_its_targets_where_boto3_is_used_and_less_here():
     prod = model_of(Stage.named("prod"), Assumed(target_s=0))
 
-    assert prod.batch_s(WORK, prod.measured.other_worker, 10) == pytest.approx(0.070, abs=0.001)
+    # 15 ms of waits, and ten times 0.7 + 2 * 1.339 ms at 1,024 of 1,769 MB
+    assert prod.batch_s(WORK, prod.measured.other_worker, 10) == pytest.approx(0.0734, abs=0.0001)
+    assert prod.batch_s(WORK, prod.measured.worker, 10) < 0.05
 
 
 def test_batches_are_as_full_as_five_pollers_make_them():

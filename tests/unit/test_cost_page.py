@@ -19,7 +19,7 @@ from tests import command_line
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "cost.md").read_text()
 SIZES = (
-    ("--jobs-per-day", "10000", "--schedules", "100", "--stage", "dev"),
+    ("--jobs-per-day", "10000", "--schedules", "100", "--stage", "small"),
     ("--jobs-per-day", "1000000", "--schedules", "10000"),
     ("--jobs-per-day", "30000000", "--schedules", "100000"),
 )
@@ -39,6 +39,7 @@ def test_the_pages_are_what_the_command_writes() -> None:
 
     assert cost_page.written(PAGE) == PAGE
     assert cost_page.written_comparison(comparison.read_text()) == comparison.read_text()
+    assert cost_page.written_keys(cost_page.KEYS.read_text()) == cost_page.KEYS.read_text()
     assert first_page.written(first.read_text()) == first.read_text()
 
 

@@ -28,9 +28,9 @@ def test_each_figure_of_a_day_is_beside_what_is_assumed():
     text = told(DAY, MODEL)
 
     assert "2.4 messages a batch (assumed 1.0)" in text
-    # 2.4 jobs of 3.2 ms at 512 of 1,769 MB, two calls, an invocation, targets of 100 ms
-    assert "a batch billed 151 ms (assumed 142)" in text
-    assert "7,200 receives of nothing an hour (assumed 7,200 of an idle stage)" in text
+    # 2.4 jobs of 0.7 + 2 * 0.379 ms at 512 of 1,769 MB, two calls, an invocation, targets of 100 ms
+    assert "a batch billed 151 ms (assumed 127)" in text
+    assert "7,200 receives of nothing an hour (assumed 4,500 of an idle stage)" in text
     # 500 of 55,760, in (400 * 640 + 100 * 1,140) / 500 ms
     assert "0.90% of invocations started anew, in 740 ms (assumed 1.00%, 1,000 ms)" in text
     assert "a tick billed 42 ms (assumed 50 of an idle one)" in text

@@ -78,7 +78,7 @@ def cost(
     ] = None,
     rare: Annotated[
         float, typer.Option(min=0, max=1, help="Assumed share of executions with any one kind of trouble.")
-    ] = 0.001,
+    ] = 0.0001,
     picture: Annotated[
         Path | None, typer.Option(help="Also plot the cost against the jobs per day, as PNG.", show_default=False)
     ] = None,
