@@ -8,7 +8,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import Protocol
 
-from functions.domain.far_ring.send_times import patience_of
 from functions.domain.instants import from_seconds
 from functions.domain.jobs.job import Priority, Timer
 from functions.domain.wheel import Wheel
@@ -304,11 +303,7 @@ class ScannerEnvironment:
         self._line, self._counts = line, around.counts
         warmer = container.build(Warmer, most=dict(zip(Priority, warm_messages(around.size.stage), strict=False)))
         promoter = container.build(Promoter, warmer=warmer)
-        self._scanner = container.build(
-            Scanner,
-            fair_scan=container.build(FairScan, promoter=promoter),
-            patience=patience_of(around.wheel.scan_shards),
-        )
+        self._scanner = container.build(Scanner, fair_scan=container.build(FairScan, promoter=promoter))
 
     def scan(self, *, at: float) -> tuple[float, int | None]:
         """One tick; the seconds that it took, and what it sent. None: it ended with an error, as an invocation that is throttled for too long."""

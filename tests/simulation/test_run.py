@@ -34,7 +34,7 @@ def test_a_small_load_is_served_in_time_and_once() -> None:
 
     assert result.is_held
     assert result.jobs == result.calls > 1_000
-    assert 0.05 < result.lag.p50 < 0.3
+    assert 0.3 < result.lag.p50 < 0.8
     assert result.lag.p50 < result.lag.p99 < 1.5
     assert result.facts["lost"] == result.facts["early"] == 0
     assert set(result.by_class) == {"critical", "high", "normal", "low"}
