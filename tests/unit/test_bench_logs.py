@@ -10,8 +10,12 @@ def test_an_execution_writes_its_line_and_its_share_of_its_batch() -> None:
     found = logs.measure()
 
     assert found["near"] == pytest.approx(found["far"], rel=0.1)
-    assert 300 < found["near"] < 1_000
-    assert 500 < found["tick"] < 1_500
+    assert 200 < found["near"] < logs.BUDGETS["near"]
+    assert found["tick"] == 0
+
+
+def test_whoever_asks_for_every_line_gets_those_of_idle_ticks() -> None:
+    assert logs.measure("DEBUG")["tick"] > 100
 
 
 def test_a_longer_line_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
