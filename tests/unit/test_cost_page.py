@@ -19,7 +19,7 @@ from tests import command_line
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "cost.md").read_text()
 SIZES = (
-    ("--jobs-per-day", "10000", "--schedules", "100", "--stage", "dev"),
+    ("--jobs-per-day", "10000", "--schedules", "100", "--stage", "small"),
     ("--jobs-per-day", "1000000", "--schedules", "10000"),
     ("--jobs-per-day", "30000000", "--schedules", "100000"),
 )
@@ -74,7 +74,7 @@ def test_the_tables_are_what_the_command_says(system: str) -> None:
 
 def test_a_newcomer_finds_his_month_and_how_its_largest_lines_come_about_on_top() -> None:
     top = PAGE.partition("## Three sizes")[0]
-    month = priced("--jobs-per-day", "10000", "--schedules", "100", "--stage", "dev")
+    month = priced("--jobs-per-day", "10000", "--schedules", "100", "--stage", "small")
     sums = [
         month[system][field] for system in ("tickwheel", "eventbridge_scheduler") for field in ("usd", "usd_after_free")
     ]
