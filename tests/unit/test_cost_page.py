@@ -75,7 +75,7 @@ def test_the_tables_are_what_the_command_says(system: str) -> None:
 
 def test_a_newcomer_finds_his_month_and_how_its_largest_lines_come_about_on_top() -> None:
     top = PAGE.partition("## Three sizes")[0]
-    month = priced("--jobs-per-day", "10000", "--schedules", "100", "--stage", "dev")
+    month = priced("--jobs-per-day", "10000", "--schedules", "100", "--stage", "small")
     sums = [
         month[system][field] for system in ("tickwheel", "eventbridge_scheduler") for field in ("usd", "usd_after_free")
     ]
