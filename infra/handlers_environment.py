@@ -42,6 +42,7 @@ TAKEN = frozenset(
         "TENANTS_TABLE",
         "TIMERS_TABLE",
         "TZ",
+        "WATCHING",
         "WEBHOOK_SECRET",
         "WRITE_SHARDS",
     ]
