@@ -93,7 +93,8 @@ class Attempts:
             self.releases.after(timer)
         if not isinstance(claim, Claim):
             return claim
-        self._wait_for(timer.wakes_at)
+        # No longer than it was claimed ahead: by a clock that was set back meanwhile, it would wait while its lease runs out.
+        self._wait_for(timer.wakes_at, most=CLAIMED_AHEAD)
         if release_in(timer.job) is not None:
             return self.releases.give(timer, claim, permission, message)
         if timer.job.delivery is Delivery.AT_MOST_ONCE:
@@ -121,6 +122,6 @@ class Attempts:
         # Whoever has the attempt by now may have got it by this very message, and needs it should it die.
         return outcome if is_settled else Returned("somebody else has settled it, or is at it")
 
-    def _wait_for(self, instant: datetime) -> None:
-        while (left := instant - self.clock.now()) > timedelta(0):
+    def _wait_for(self, instant: datetime, *, most: timedelta = timedelta.max) -> None:
+        while timedelta(0) < (left := instant - self.clock.now()) <= most:
             self.clock.sleep(left)
