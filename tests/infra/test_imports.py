@@ -34,6 +34,7 @@ IMPORTED: Mapping[str, str] = {
     "functions.domain.targets.handler_names": "the handlers of every stage, and where a function finds the names of others",
     "functions.domain.targets.kinds": "the services that are called, with the ARNs that a worker is granted",
     "functions.domain.targets.targets": "what a pattern of targets is",
+    "functions.domain.targets.webhooks": "the name of a secret that the first function makes that needs it",
     "functions.domain.tenants.attempts": "the usual objective",
     "functions.domain.tenants.access": "what a pattern of operators is",
     "functions.domain.tenants.plan": "what limits a plan may have",

@@ -60,6 +60,7 @@ def told_of(stage: Stage) -> dict[str, str]:
         "worker memory": f"{stage.worker.memory_mb:,} MB",
         "scanner memory": f"{stage.scanner.memory_mb:,} MB",
         "`watching`": stage.watching.value,
+        "`traces`": "yes" if stage.traces else "no",
         "`warm_herds`": "yes" if stage.warm_herds else "no",
         "`ready_critical`": str(stage.ready_critical),
         "`audit_sample`": f"{stage.audit_sample:.0%}".replace("%", " %"),

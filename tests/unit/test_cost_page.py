@@ -81,7 +81,7 @@ def test_a_newcomer_finds_his_month_and_how_its_largest_lines_come_about_on_top(
     ]
     example = priced("--jobs-per-day", "100000", "--schedules", "1000")["tickwheel"]
 
-    assert f"| 10,000 jobs a day, 100 schedules | `dev` | {' | '.join(f'{usd:,.2f}' for usd in sums)} |" in top
+    assert f"| 10,000 jobs a day, 100 schedules | `small` | {' | '.join(f'{usd:,.2f}' for usd in sums)} |" in top
     assert f"| total |  | {example['usd']:,.2f} |" in top
     assert f"are {3_030_000:,} executions a month" in top
 
