@@ -637,7 +637,7 @@ class TestMetrics:
         scheduler = user.tickwheel(DEV)
 
         assert scheduler.metric_late().metric_name == "late"
-        with pytest.raises(UnknownMetric, match=r"'lag_ms' is no metric of dev, .* watching=Watching.FULL"):
+        with pytest.raises(UnknownMetric, match=r"'lag_ms' is no metric of dev, .*watching=Watching.FULL"):
             scheduler.metric_lag()
 
 
