@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -66,8 +67,12 @@ CONSTANTS = {
 }
 
 
-_client: Callable[..., Any] = cache(boto3.client)
-"""A client of a service for all stages of a process: making one takes longer than most of what a test asks of it."""
+_made: Callable[..., Any] = cache(lambda service, _: boto3.client(service))
+
+
+def _client(service: str) -> Any:
+    """Of all stages of a process at one address: making one takes longer than most of what a test asks of it."""
+    return _made(service, os.environ.get(f"AWS_ENDPOINT_URL_{service.upper()}"))
 
 
 class TravellingClock(system_clock.SystemClock):
