@@ -101,6 +101,29 @@ FAR_RING = {
 }
 """As of `LEDGER`."""
 
+SCHEDULE_CHAIN = {
+    "BUG_ADVANCE_WITHOUT_LINK": (("TROUBLES=0", "CHANGES=0"), "carried"),
+    "BUG_ADVANCE_WITHOUT_VERSION": (("TROUBLES=0", "CHANGES=1"), ""),
+    "BUG_ANY_ALARM_CONTINUES": (("TROUBLES=0", "CHANGES=0"), "carried"),
+    "BUG_CHANGE_BEFORE_CAUGHT_UP": (("TROUBLES=0", "CHANGES=1"), "ledger"),
+    "BUG_FORGET_CUTS": (("TROUBLES=0", "CHANGES=1"), "ledger"),
+    "BUG_ID_HAS_VERSION": (("TROUBLES=0", "CHANGES=1"), "runs"),
+    "BUG_LATE_ALARM_IS_SAFE": (("TROUBLES=0", "CHANGES=0"), "troubles"),
+    "BUG_LOSER_DROPS": (("TROUBLES=1", "CHANGES=0"), "troubles"),
+    "BUG_NEAR_SUCCESSOR_ENDS": (("TROUBLES=0", "CHANGES=0"), "is_lost"),
+    "BUG_NO_SWEEP": (("TROUBLES=1", "CHANGES=0"), "cursor"),
+    "BUG_RECORD_BEFORE_ALARM": (("TROUBLES=0", "CHANGES=0"), "is_lost"),
+    "BUG_RECORD_BEFORE_PLACE": (("TROUBLES=1", "CHANGES=0"), "troubles"),
+    "BUG_RUN_WHATEVER_COMES": (("TROUBLES=0", "CHANGES=1"), "acknowledged"),
+    "BUG_RUN_WHAT_IS_STALE": (("TROUBLES=0", "CHANGES=1"), ""),
+    "BUG_STALE_FIRE_IS_SETTLED": (("TROUBLES=0", "CHANGES=1"), "ledger"),
+    "BUG_SWEEP_KNOWS_ALARMS_ONLY": (("TROUBLES=1", "CHANGES=0"), "cursor"),
+    "BUG_TRUST_OLD_DEFINITION": (("TROUBLES=0", "CHANGES=1"), "troubles"),
+    "BUG_VERSION_NOT_IN_KEY": (("TROUBLES=0", "CHANGES=1"), ""),
+    "BUG_VERSION_STAYS": (("TROUBLES=0", "CHANGES=1"), ""),
+}
+"""As of `LEDGER`, with all bounds of each."""
+
 CHECKS: Sequence[Check] = (
     Check("ledger", ("TROUBLES=2",)),
     *(Check("ledger", (bounds,), mutant, finds) for mutant, (bounds, finds) in LEDGER.items()),
@@ -108,6 +131,9 @@ CHECKS: Sequence[Check] = (
     *(Check("batch_ends", (bounds,), mutant, finds) for mutant, (bounds, finds) in BATCH_ENDS.items()),
     Check("far_ring", ("TROUBLES=2",)),
     *(Check("far_ring", (bounds,), mutant, finds) for mutant, (bounds, finds) in FAR_RING.items()),
+    Check("schedule_chain", ("TROUBLES=0", "CHANGES=1")),
+    Check("schedule_chain", ("TROUBLES=1", "CHANGES=0")),
+    *(Check("schedule_chain", bounds, mutant, finds) for mutant, (bounds, finds) in SCHEDULE_CHAIN.items()),
 )
 
 
