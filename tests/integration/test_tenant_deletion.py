@@ -137,6 +137,7 @@ def test_the_flows_of_a_tenant_go_with_it_and_so_does_what_waits_for_those_of_th
     assert [each.partition("#")[2].partition("#")[0] for each in waiting if each.startswith("room#")] == ["acme2"]
 
 
+@pytest.mark.long
 def test_what_comes_of_it_afterwards_is_forgotten_and_leaves_nothing(stage: Stage):
     far = stage.submit(delay=3_600)
     stage.submit()  # its message waits in the queue
@@ -155,6 +156,7 @@ def test_what_comes_of_it_afterwards_is_forgotten_and_leaves_nothing(stage: Stag
     assert [line.split(":")[0] for line in stored(stage, "acme")] == ["tenants"]
 
 
+@pytest.mark.long
 def test_a_ledger_that_is_left_alone_keeps_its_rows(stage: Stage):
     stage.submit()
     stage.work()
@@ -185,6 +187,7 @@ def test_a_tenant_is_there_again_after_its_last_messages(stage: Stage):
     assert stage.submit(delay=3_600)["state"] == "scheduled"
 
 
+@pytest.mark.long
 def test_large_results_of_a_tenant_go_with_it_and_those_of_another_stay(stage: Stage):
     for tenant in ("acme", "acme2"):
         stage.submit(tenant=tenant, payload=LARGE)

@@ -208,6 +208,7 @@ def test_the_oracles_are_asked_about_every_kind_of_clock_change_there_is():
     } <= kinds
 
 
+@pytest.mark.long
 def test_cronsim_still_loses_fires_where_the_second_oracle_is_needed():
     lost = [
         change.zone.key

@@ -146,6 +146,7 @@ def test_it_is_work_conserving_a_tick_sends_its_budget_or_all_there_is(due, weig
     assert len(set(shard.sent)) == len(shard.sent) == total
 
 
+@pytest.mark.long
 @given(
     weight_of=st.fixed_dictionaries(dict.fromkeys(TENANTS[:4], weights)),
     budget=st.integers(20, 200),

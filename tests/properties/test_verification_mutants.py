@@ -34,12 +34,15 @@ FINDING = {
         (verification_mutations.claims_in_any_order, {Invariant.FENCES_GROW}),
         (verification_mutations.places_a_used_key_for_the_new_time, {Invariant.NOTHING_EARLY}),
         (verification_mutations.drops_what_is_leased, {Invariant.NOTHING_LOST, Invariant.SCHEDULES_KEPT}),
-        (verification_mutations.heals_no_chain, {Invariant.SCHEDULES_KEPT}),
-        (
+        pytest.param(verification_mutations.heals_no_chain, {Invariant.SCHEDULES_KEPT}, marks=pytest.mark.long),
+        pytest.param(
             verification_mutations.never_renews_a_row,
             {Invariant.FENCES_GROW, Invariant.ONE_EFFECT, Invariant.ENDS_AGREE},
+            marks=pytest.mark.long,
         ),
-        (verification_mutations.renews_only_what_is_paused, {Invariant.NOTHING_LOST}),
+        pytest.param(
+            verification_mutations.renews_only_what_is_paused, {Invariant.NOTHING_LOST}, marks=pytest.mark.long
+        ),
     ],
     ids=lambda given: given.__name__ if callable(given) else "",
 )

@@ -94,6 +94,7 @@ class TestLongImport:
         a_file(tmp_path, {**NIGHTLY, "id": "another"}, *lines)
         assert_wrong_usage("import", str(file), "--resume", said="has changed since")
 
+    @pytest.mark.long
     def test_memory_does_not_grow_with_the_lines(self, tmp_path: Path) -> None:
         def peak(count: int) -> int:
             file = a_file(tmp_path, *({**NIGHTLY, "id": f"s{number}"} for number in range(count)))

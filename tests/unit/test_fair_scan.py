@@ -393,6 +393,7 @@ def test_a_pause_of_everybody_outlasts_the_life_of_a_row(world: World):
     assert len({key(timer) for timer in world.ready.sent}) == 10
 
 
+@pytest.mark.long
 def test_no_job_of_a_tenant_with_more_load_than_its_cap_vanishes_in_forty_days(world: World):
     budget(world, None)
     world.plans.plans = {"capped": TenantPlan(execution_rate=0.01)}

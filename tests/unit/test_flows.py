@@ -285,6 +285,7 @@ def test_what_is_cancelled_while_it_waits_is_not_called(world: World):
     assert world.row(waiting.job).state is State.CANCELLED
 
 
+@pytest.mark.long
 def test_who_waits_longer_than_its_policy_allows_is_a_dead_letter(world: World):
     put(world, *[flowing(a_flow("1/d")) for _ in range(20)])
 

@@ -142,6 +142,7 @@ def test_all_but_those_that_never_fire_are_taken() -> None:
             stage.put([schedule_of(row)])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("timezone", "start", "days"),
     [

@@ -95,6 +95,7 @@ def test_a_changed_default_neither_moves_nor_repeats_nor_skips_a_fire_whoever_pu
         assert [round_down(at) for at in fires] == expected, moment
 
 
+@pytest.mark.long
 def test_a_longer_default_that_is_asked_for_repeats_and_skips_nothing():
     for moment in moments():
         life = Life(None)
@@ -109,6 +110,7 @@ def test_a_longer_default_that_is_asked_for_repeats_and_skips_nothing():
         assert fires == [first, SECOND_ONE + delay_below(LONG)], moment
 
 
+@pytest.mark.long
 def test_a_shorter_default_that_is_asked_for_repeats_nothing_and_leaves_out_only_a_fire_whose_new_time_has_passed():
     for moment in moments():
         life = Life(LONG)
