@@ -128,10 +128,10 @@ def _observe(counts: Mapping[str, int], values: Mapping[_Dimensions, Mapping[str
     longest = max(len(measured), int(bool(counted)), *map(len, emitted.values()))
     for first in range(0, longest, _MOST_VALUES):
         part = slice(first, first + _MOST_VALUES)
-        told = {"counts": {} if first else counted, "values": measured[part]}
+        rest = {"counts": {} if first else counted, "values": measured[part]}
         now = {metric: all_of[part] for metric, all_of in emitted.items() if all_of[part]}
         line: dict[str, object] = {"message": event, "service": metrics.service}
-        line |= {key: value for key, value in told.items() if value}
+        line |= {key: value for key, value in rest.items() if value}
         _print(line | (_directive(now, dimensions=["service"]) | now if now else {}))
 
 

@@ -67,10 +67,11 @@ class SignedClient:
     def __init__(self, service: Service, session: Session, config: Any, rest: Any) -> None:
         self._service = service
         self._rest = rest
+        operations = operations_of(service)
         self._calls: dict[str, Callable[..., Any]] = {
-            method: partial(self._asked, operation.name) for method, operation in operations_of(service).items()
+            method: partial(self._asked, operation.name) for method, operation in operations.items()
         }
-        self._operations = {operation.name: operation for operation in operations_of(service).values()}
+        self._operations = {operation.name: operation for operation in operations.values()}
         self._credentials = session.get_credentials()
         self._endpoint = resolve(service, session, credentials=self._credentials)
         self._host = host_of(self._endpoint.url)
