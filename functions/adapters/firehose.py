@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionClosedError
 
 from functions.adapters.clients import is_transient
 from functions.domain.audit import Record
@@ -30,8 +30,9 @@ _PAUSE = timedelta(milliseconds=100)
 class FirehoseAuditStream:
     """Sends in full batches, and what was refused of a batch once more.
 
-    client: makes one attempt a call, and waits a second at most. A call without an answer is not repeated: it may have
-    been taken, and the jobs of this invocation wait.
+    client: makes one attempt a call, and waits a second at most. A call that was not answered in time is not repeated: the
+    jobs of this invocation wait. One whose connection was closed is: the service closes those that were idle, and a copy of
+    a line does no harm.
     """
 
     def __init__(self, client: FirehoseClient, stream: str, *, clock: Clock) -> None:
@@ -55,7 +56,7 @@ class FirehoseAuditStream:
 
     def _put_batch(self, batch: Sequence[Record]) -> tuple[Sequence[Record], str, bool]:
         """What is left of it, why, and whether the service answered."""
-        waiting, reason = batch, ""
+        waiting, reason, has_answered = batch, "", False
         for attempt in range(ATTEMPTS):
             if attempt:
                 self._clock.sleep(_PAUSE)
@@ -64,18 +65,22 @@ class FirehoseAuditStream:
                     DeliveryStreamName=self._stream, Records=[{"Data": _data_of(record)} for record in waiting]
                 )
             except ClientError as error:
-                reason = fault_of(error)
+                reason, has_answered = fault_of(error), True
                 if not is_transient(error):
                     break
                 continue
+            except ConnectionClosedError as error:
+                reason, has_answered = fault_of(error), False
+                continue
             except BotoCoreError as error:
                 return waiting, fault_of(error), False
+            has_answered = True
             outcomes = list(zip(waiting, answer["RequestResponses"], strict=True))
             waiting = [record for record, outcome in outcomes if "ErrorCode" in outcome]
             if not waiting:
                 return (), "", True
             reason = next(outcome["ErrorCode"] for _, outcome in outcomes if "ErrorCode" in outcome)
-        return waiting, reason, True
+        return waiting, reason, has_answered
 
 
 def _data_of(record: Record) -> bytes:

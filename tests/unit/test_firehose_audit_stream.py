@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
+from botocore.exceptions import ClientError, ConnectionClosedError, EndpointConnectionError, ReadTimeoutError
 
 from functions.adapters.firehose import ATTEMPTS, MOST_BYTES, MOST_RECORDS, FirehoseAuditStream
 from functions.domain.audit import Record
@@ -111,6 +111,30 @@ def test_a_throttled_batch_is_sent_once_more(
 
     assert not stream.put([A]).records
     assert len(firehose.requests) == 2
+
+
+CLOSED = ConnectionClosedError(endpoint_url="https://firehose")
+
+
+def test_a_batch_whose_idle_connection_was_closed_is_sent_once_more(
+    stream: FirehoseAuditStream, firehose: ScriptedFirehose
+):
+    firehose.script = [raises(CLOSED)]
+
+    assert not stream.put([A]).records
+    assert firehose.data() == [[b"a1\na2\n"]] * 2
+
+
+def test_behind_connections_that_are_closed_each_time_nothing_more_is_tried(
+    stream: FirehoseAuditStream, firehose: ScriptedFirehose
+):
+    firehose.script = [raises(CLOSED)] * ATTEMPTS
+    batches = [("a" * (MOST_BYTES - 10),), B]
+
+    untaken = stream.put(batches)
+
+    assert (list(untaken.records), "ConnectionClosedError" in untaken.reason) == (batches, True)
+    assert len(firehose.requests) == ATTEMPTS
 
 
 def test_what_no_repeat_can_help_is_not_repeated(stream: FirehoseAuditStream, firehose: ScriptedFirehose):
